@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Locks with clang's thread-safety annotations (gcc checks nothing). A lock class is a global token: a field says
+ * GUARDED_BY(lc_kernel), a function MUST_HOLD(lc_kernel). See sentry/lock_order.h for the order.
+ * The lock spins briefly before it parks, because a parked wake-up costs tens of microseconds on a virtual machine.
+ */
+#ifndef SBX_BASE_LOCK_H
+#define SBX_BASE_LOCK_H
+
+#include <stdint.h>
+
+#if defined(__clang__)
+#define TSA(x) __attribute__((x))
+#else
+#define TSA(x)
+#endif
+
+#define CAPABILITY(name)   TSA(capability(name))
+#define GUARDED_BY(x)      TSA(guarded_by(x))
+#define MUST_HOLD(...)     TSA(requires_capability(__VA_ARGS__))
+#define MUST_NOT_HOLD(...) TSA(locks_excluded(__VA_ARGS__))
+#define ACQUIRES(...)      TSA(acquire_capability(__VA_ARGS__))
+#define RELEASES(...)      TSA(release_capability(__VA_ARGS__))
+#define LOCK_UNCHECKED     TSA(no_thread_safety_analysis)
+
+/* A futex: 0 free, 1 held, 2 held with sleepers. */
+struct CAPABILITY("mutex") sbx_mutex {
+	uint32_t word;
+};
+
+void sbx_mutex_lock(struct sbx_mutex *m) ACQUIRES(*m);
+void sbx_mutex_unlock(struct sbx_mutex *m) RELEASES(*m);
+
+#endif

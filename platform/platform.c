@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "platform/platform.h"
+
+const struct platform_ops *const platform_table[] = {
+	&unotify_platform_ops,
+	NULL,
+};

@@ -8,6 +8,7 @@
  *   TASK_RUNNABLE  on kernel.runq; the leader runs its call again
  *   TASK_STOPPED   job control stop, its trap unanswered (SIGCONT or SIGKILL moves it)
  *   TASK_ZOMBIE    exited; a leader stays until waited for
+ * Only task_set_state() assigns task->state: the kernel counts the tasks that can run.
  */
 #ifndef SBX_SENTRY_KERNEL_TASK_H
 #define SBX_SENTRY_KERNEL_TASK_H
@@ -26,6 +27,7 @@
 struct aspace;
 struct cred;
 struct fdtable;
+struct file;
 struct fs_ctx;
 struct mm;
 struct sighand;
@@ -49,6 +51,8 @@ struct sysop {
 	bool restarted;      /* this is not the first run */
 	bool timed_out;
 	bool may_resume;     /* no signal or other exit work is pending: ASPACE_RESUMED is allowed */
+	bool woken;          /* a wait queue fired before the call blocked */
+	bool input_wait;     /* counted in kernel.input_waiters */
 	uint64_t progress;   /* bytes done so far, for the call's own use */
 	uint64_t scratch[4]; /* for the call's own use */
 	void *data;          /* owned; freed by data_free when the call ends */
@@ -60,7 +64,8 @@ struct sysop {
 	unsigned n_waiters, cap_more;
 };
 
-#define TASK_COMM_LEN 16
+#define TASK_COMM_LEN  16
+#define TASK_CPU_WORDS 2 /* of affinity masks: 128 processors */
 
 struct task {
 	struct ref ref;
@@ -70,9 +75,13 @@ struct task {
 	struct list tg_node;     /* on tg->tasks */
 
 	enum task_state state;
+	bool in_syscall;         /* stopped in a system call (op is valid) */
+	bool stop_pending;       /* job control: stops before it enters guest code again */
+	bool stop_resume;        /* was TASK_STOPPED: goes on behind the call, with stop_result */
+	int64_t stop_result;
 	struct list runq_node;
 	struct sysop op;
-	bool in_syscall;         /* stopped in a system call (op is valid) */
+	uint64_t fault_err, fault_trapno; /* of the last TRAP_FAULT, for the signal frame */
 
 	struct mm *mm;           /* counted; NULL once exited */
 	struct fdtable *fdt;     /* counted, may be shared (CLONE_FILES) */
@@ -97,8 +106,16 @@ struct task {
 	int exit_code;           /* wait(2) status */
 	bool exiting;
 	uint64_t start_ns;       /* CLOCK_MONOTONIC */
-	uint64_t utime_ns, stime_ns; /* of ended accounting periods */
-	struct tgroup *vfork_child; /* we wait until it execs or exits */
+	uint64_t utime_ns, stime_ns; /* of ended accounting periods; read by task_times() */
+	uint64_t stamp;          /* cputime_now() when the present period began */
+	struct tgroup *vfork_child; /* counted: we wait until it execs or exits */
+
+	/* Scheduling attributes: kept and reported, without effect on the host. */
+	int nice, sched_policy, sched_prio;
+	bool sched_reset_on_fork;
+	uint64_t affinity[TASK_CPU_WORDS];
+	uint64_t timer_slack_ns;
+	uint32_t personality;
 };
 
 /* The limits of getrlimit(2), in the order of RLIMIT_*. */
@@ -113,7 +130,8 @@ struct tgroup {
 	struct task *leader;     /* counted; the zombie after exec of another thread is replaced */
 	struct list tasks;       /* live tasks */
 	unsigned n_tasks;
-	struct tgroup *parent;   /* borrowed; reparented before it goes */
+	struct tgroup *parent;   /* borrowed; reparented before it goes. NULL: the init process */
+	pid_t parent_tid;        /* the thread of it that is our parent (__WNOTHREAD, PR_SET_PDEATHSIG) */
 	struct list children;    /* by sibling */
 	struct list sibling;
 	struct list all_node;    /* on kernel.tgroups */
@@ -123,12 +141,15 @@ struct tgroup {
 
 	bool execed;             /* setpgid(2) by the parent is then EACCES */
 	bool is_subreaper;
+	bool has_subreaper;      /* an ancestor is one */
 	bool group_exit;
 	int group_exit_code;     /* wait(2) status */
 	bool stopped;            /* job control */
 	int stop_signal;         /* reported by WUNTRACED when not yet waited for */
-	bool stop_reported, continued;
+	bool stop_reported, continued; /* the stop was waited for; a SIGCONT was not yet */
+	unsigned n_stopped;      /* tasks in TASK_STOPPED */
 	bool dead;               /* zombie: no task left */
+	bool reaped;             /* and waited for: no number any more */
 	int exit_signal;         /* to the parent; 0: none */
 	bool vfork_done;
 
@@ -146,23 +167,48 @@ struct tgroup {
 struct task *task_get(struct task *t);
 void task_put(struct task *t);
 
-/* By number in the sandbox's pid namespace; counted, or NULL. */
+/* By number in the sandbox's pid namespace; counted, or NULL. Zombies that wait for their parent are found. */
 struct task *task_lookup(pid_t tid);
 struct tgroup *tgroup_lookup(pid_t tgid);
 struct tgroup *tgroup_get(struct tgroup *tg);
 void tgroup_put(struct tgroup *tg);
+/* Is @pgid in use as a process group (of session *sid), or @sid as a session? */
+bool pgrp_exists(pid_t pgid, pid_t *sid);
+
+void task_set_state(struct task *t, enum task_state state);
 
 /* Keeps @data until the current call ends (it may run again before); replaces what was held. */
 void task_op_hold(struct task *t, void *data, void (*data_free)(void *data));
 
-/* Ends the thread (or the group with @status as of wait(2)). The caller returns SYS_NO_RETURN at once. */
+/* Ends the thread (or the group with @status as of wait(2)). The caller returns SYS_NO_RETURN at once. Both also work
+ * on other tasks than the caller, in any state: the host threads are gone on return. */
 void task_exit(struct task *t, int status);
 void tgroup_exit(struct tgroup *tg, int status);
 
+/*
+ * Job control. tgroup_stop() is the default action of the stop signals: every task of the process stops before it
+ * enters guest code again, and the parent is told once all have. tgroup_continue() is what the generation of SIGCONT
+ * does, also when it is blocked or ignored (and of SIGKILL, before the kill).
+ */
+void tgroup_stop(struct tgroup *tg, int sig);
+void tgroup_continue(struct tgroup *tg);
+/* For the default action of SIGTSTP, SIGTTIN and SIGTTOU, which an orphaned process group does not take. */
+bool pgrp_is_orphaned(pid_t pgid);
+
 uint64_t task_rlimit(const struct task *t, unsigned resource); /* the soft limit; RLIM_INFINITY as UINT64_MAX */
+
+/* CPU time so far, ns, the present period included; an estimate (kernel/cputime.h). */
+void task_times(const struct task *t, uint64_t *utime_ns, uint64_t *stime_ns);
+void tgroup_times(const struct tgroup *tg, uint64_t *utime_ns, uint64_t *stime_ns);
 
 /* Called by execve once the new image is in place: closes CLOEXEC fds, resets handlers, ends the other threads,
  * releases a vfork parent, applies comm and exe_path (consumed). */
 void task_exec_done(struct task *t, const char *comm, char *exe_path);
+
+/*
+ * The first process (pid 2; pid 1 is the kernel's own reaper): a context from the platform in an empty address space,
+ * STOPPED: the caller opens the program and calls exec_load(). References are taken. NULL with *err (-errno) on failure.
+ */
+struct task *task_create_first(struct cred *cred, struct fs_ctx *fs, struct fdtable *fdt, int *err);
 
 #endif

@@ -8,7 +8,6 @@
  *   TASK_RUNNABLE  on kernel.runq; the leader runs its call again
  *   TASK_STOPPED   job control stop, its trap unanswered (SIGCONT or SIGKILL moves it)
  *   TASK_ZOMBIE    exited; a leader stays until waited for
- * Only task_set_state() assigns task->state: the kernel counts the tasks that can run.
  */
 #ifndef SBX_SENTRY_KERNEL_TASK_H
 #define SBX_SENTRY_KERNEL_TASK_H
@@ -76,12 +75,8 @@ struct task {
 
 	enum task_state state;
 	bool in_syscall;         /* stopped in a system call (op is valid) */
-	bool stop_pending;       /* job control: stops before it enters guest code again */
-	bool stop_resume;        /* was TASK_STOPPED: goes on behind the call, with stop_result */
-	int64_t stop_result;
 	struct list runq_node;
 	struct sysop op;
-	uint64_t fault_err, fault_trapno; /* of the last TRAP_FAULT, for the signal frame */
 
 	struct mm *mm;           /* counted; NULL once exited */
 	struct fdtable *fdt;     /* counted, may be shared (CLONE_FILES) */
@@ -108,7 +103,8 @@ struct task {
 	uint64_t start_ns;       /* CLOCK_MONOTONIC */
 	uint64_t utime_ns, stime_ns; /* of ended accounting periods; read by task_times() */
 	uint64_t stamp;          /* cputime_now() when the present period began */
-	struct tgroup *vfork_child; /* counted: we wait until it execs or exits */
+	struct task *vfork_parent; /* counted: waits until we exec or exit */
+	bool vfork_waiting;      /* it does */
 
 	/* Scheduling attributes: kept and reported, without effect on the host. */
 	int nice, sched_policy, sched_prio;
@@ -127,7 +123,7 @@ struct rlimit_pair {
 struct tgroup {
 	struct ref ref;
 	pid_t tgid, pgid, sid;
-	struct task *leader;     /* counted; the zombie after exec of another thread is replaced */
+	struct task *leader;     /* counted; NULL once reaped; after exec of another thread that thread */
 	struct list tasks;       /* live tasks */
 	unsigned n_tasks;
 	struct tgroup *parent;   /* borrowed; reparented before it goes. NULL: the init process */
@@ -136,7 +132,7 @@ struct tgroup {
 	struct list sibling;
 	struct list all_node;    /* on kernel.tgroups */
 	struct waitq child_wq;   /* wait4(2): child events */
-	struct waitq exit_wq;    /* pidfd and vfork: POLLIN once dead */
+	struct waitq exit_wq;    /* pidfd: POLLIN once dead */
 	struct sigqueue *shared_pending;
 
 	bool execed;             /* setpgid(2) by the parent is then EACCES */
@@ -147,11 +143,9 @@ struct tgroup {
 	bool stopped;            /* job control */
 	int stop_signal;         /* reported by WUNTRACED when not yet waited for */
 	bool stop_reported, continued; /* the stop was waited for; a SIGCONT was not yet */
-	unsigned n_stopped;      /* tasks in TASK_STOPPED */
 	bool dead;               /* zombie: no task left */
 	bool reaped;             /* and waited for: no number any more */
 	int exit_signal;         /* to the parent; 0: none */
-	bool vfork_done;
 
 	struct rlimit_pair rlim[RLIMIT_COUNT];
 	struct ktimer itimer_real;
@@ -175,8 +169,6 @@ void tgroup_put(struct tgroup *tg);
 /* Is @pgid in use as a process group (of session *sid), or @sid as a session? */
 bool pgrp_exists(pid_t pgid, pid_t *sid);
 
-void task_set_state(struct task *t, enum task_state state);
-
 /* Keeps @data until the current call ends (it may run again before); replaces what was held. */
 void task_op_hold(struct task *t, void *data, void (*data_free)(void *data));
 
@@ -185,13 +177,6 @@ void task_op_hold(struct task *t, void *data, void (*data_free)(void *data));
 void task_exit(struct task *t, int status);
 void tgroup_exit(struct tgroup *tg, int status);
 
-/*
- * Job control. tgroup_stop() is the default action of the stop signals: every task of the process stops before it
- * enters guest code again, and the parent is told once all have. tgroup_continue() is what the generation of SIGCONT
- * does, also when it is blocked or ignored (and of SIGKILL, before the kill).
- */
-void tgroup_stop(struct tgroup *tg, int sig);
-void tgroup_continue(struct tgroup *tg);
 /* For the default action of SIGTSTP, SIGTTIN and SIGTTOU, which an orphaned process group does not take. */
 bool pgrp_is_orphaned(pid_t pgid);
 

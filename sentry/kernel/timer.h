@@ -22,5 +22,6 @@ uint64_t clock_real_ns(void);
 
 /* Runs what is due at @now; returns the next deadline or UINT64_MAX. */
 uint64_t ktimer_run(uint64_t now);
+uint64_t ktimer_next(void); /* the earliest deadline, or UINT64_MAX */
 
 #endif

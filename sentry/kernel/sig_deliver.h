@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
+#include "sentry/kernel/futex_freeze.h"
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
@@ -55,10 +56,10 @@ enum sigd {
 /* Takes pending signals one after another and acts on them; decides the restart of the call whose result is *result. */
 MUST_CHECK enum sigd sig_deliver(struct task *t, int64_t *result);
 
-/* Is sig_deliver() needed? A result that is a restart code needs it even when the signal has gone meanwhile. */
+/* Is sig_deliver() needed? (Also what op.may_resume must be the opposite of.) A result that is a restart code needs it even when the signal has gone meanwhile. */
 static inline bool sig_exit_work(const struct task *t, int64_t result)
 {
-	return sig_pending(t) || t->sig_restore_mask ||
+	return sig_pending(t) || t->sig_restore_mask || futex_freeze_holds(t) ||
 	       (t->in_syscall && result <= -ERESTARTSYS && result >= -ERESTART_BLOCK);
 }
 

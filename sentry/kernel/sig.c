@@ -18,7 +18,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
-#include <sched.h>
+#include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>

@@ -134,7 +134,7 @@ static void start_stop(struct task *t, int sig)
 	list_for_each_entry(u, &t->tg->tasks, tg_node) {
 		struct sig_thread *st = sig_thread(u);
 
-		if (!st || u->exiting || st->stop_pending || (u->state == TASK_STOPPED && st->parked))
+		if (!st || u->exiting || st->stop_pending || (u->state == TASK_STOPPED && !st->frozen))
 			continue;
 		st->stop_pending = true;
 		sg->stop_count++;
@@ -257,12 +257,14 @@ enum sigd sig_deliver(struct task *t, int64_t *result)
 		return ret;
 	if (ret == SIGD_NONE && futex_freeze_holds(t)) {
 		park(t);
+		sig_thread(t)->frozen = true;
 		ret = SIGD_STOPPED;
 	}
 	ret = finish_regs(&d, ret);
 	if (ret == SIGD_STOPPED) {
 		sig_thread(t)->parked_result = *result;
-		futex_freeze_parked(t);
+		if (sig_thread(t)->frozen)
+			futex_freeze_parked(t);
 	} else if (ret == SIGD_NONE && t->in_syscall && is_restart(*result)) {
 		ret = SIGD_RERUN;
 	}
@@ -275,7 +277,7 @@ bool sig_unpark(struct task *t, int64_t *result)
 
 	if (!st || !st->parked)
 		return false;
-	st->parked = false;
+	st->parked = st->frozen = false;
 	*result = st->parked_result;
 	return true;
 }

@@ -32,6 +32,7 @@ struct sig_entry {
 	struct linux_siginfo info;
 	/* Embedded in a POSIX timer: not freed. Called when it is taken off to be delivered. NULL: heap, counted. */
 	void (*taken)(struct sig_entry *e, struct linux_siginfo *info);
+	struct sigqueue *q; /* while queued */
 };
 
 struct sigqueue {
@@ -45,6 +46,7 @@ struct sig_thread {
 	uint64_t wait_set;  /* sigtimedwait(2) in progress: these wake the call though blocked */
 	bool stop_pending;  /* a group stop waits for this thread */
 	bool parked;        /* TASK_STOPPED by sig_deliver(), or on its way back from there */
+	bool frozen;        /* parked by futex_freeze.c, not by a stop */
 	bool parked_regs;   /* and handlers' frames were pushed before */
 	int64_t parked_result;
 	uint64_t err, trapno, cr2; /* of the last exception, for the frame */
@@ -63,7 +65,7 @@ struct sig_group {
 	int stop_signo;
 	struct ktimer kill_timer; /* the end of our patience with a SIGKILLed group that does not stop by itself */
 	struct cpu_itimer virt, prof;
-	struct ktimer cpu_tick;   /* samples CPU time while virt, prof or a RLIMIT_CPU is armed */
+	struct ktimer cpu_tick;   /* samples CPU time while virt or prof is armed */
 	int next_timer_id;
 	unsigned n_timers;
 };
@@ -85,6 +87,7 @@ void sigqueue_flush(struct sigqueue *q, uint64_t set); /* drops the signals of @
  * sigqueue(3) that finds no room; else 0, with or without an entry. */
 int sigqueue_add(struct sigqueue *q, int sig, const struct linux_siginfo *info, uint64_t limit);
 void sigqueue_add_entry(struct sigqueue *q, int sig, struct sig_entry *e);
+void sigqueue_remove_entry(struct sig_entry *e); /* undelivered; harmless when not queued */
 /* The next of @set: synchronous ones first, then the lowest number; 0: none. */
 int sigqueue_take(struct sigqueue *q, uint64_t set, struct linux_siginfo *info);
 /* A queued processor exception (si_code > 0): before anything else. */

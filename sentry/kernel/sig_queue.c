@@ -50,6 +50,7 @@ void sigqueue_flush(struct sigqueue *q, uint64_t set)
 void sigqueue_add_entry(struct sigqueue *q, int sig, struct sig_entry *e)
 {
 	list_add_tail(&q->entries, &e->node);
+	e->q = q;
 	q->set |= SIG_BIT(sig);
 }
 
@@ -84,19 +85,34 @@ static int next_signal(uint64_t pending)
 	return __builtin_ctzll(pending) + 1;
 }
 
-static void take_entry(struct sigqueue *q, struct sig_entry *e, struct linux_siginfo *info)
+/* An entry of @sig was taken: is there another? */
+static void update_set(struct sigqueue *q, int sig)
 {
-	int sig = e->info.si_signo;
-	struct sig_entry *other;
+	struct sig_entry *e;
 
-	*info = e->info;
-	entry_drop(e, info);
 	q->set &= ~SIG_BIT(sig);
-	list_for_each_entry(other, &q->entries, node)
-		if (other->info.si_signo == sig) {
+	list_for_each_entry(e, &q->entries, node)
+		if (e->info.si_signo == sig) {
 			q->set |= SIG_BIT(sig);
 			break;
 		}
+}
+
+void sigqueue_remove_entry(struct sig_entry *e)
+{
+	if (list_empty(&e->node))
+		return;
+	list_del(&e->node);
+	update_set(e->q, e->info.si_signo);
+}
+
+static void take_entry(struct sigqueue *q, struct sig_entry *e, struct linux_siginfo *info)
+{
+	int sig = e->info.si_signo;
+
+	*info = e->info;
+	entry_drop(e, info);
+	update_set(q, sig);
 }
 
 int sigqueue_take(struct sigqueue *q, uint64_t set, struct linux_siginfo *info)

@@ -3,7 +3,7 @@
 #ifndef SBX_BASE_HOST_SEAL_H
 #define SBX_BASE_HOST_SEAL_H
 
-#include <linux/fcntl.h>
+#include <fcntl.h>
 
 #include "base/macros.h"
 

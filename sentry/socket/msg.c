@@ -157,7 +157,7 @@ static int64_t send_call(struct task *t, struct file *f, struct sock_msg *m)
 	ssize_t n;
 
 	if (done)
-		uio_advance(m->uio, done);
+		uio_skip(m->uio, done);
 	for (;;) {
 		n = s->ops->send(s, t, m);
 		if (n < 0)
@@ -229,7 +229,7 @@ static int64_t recv_call(struct task *t, struct file *f, struct sock_msg *m)
 	ssize_t n;
 
 	if (t->op.progress)
-		uio_advance(m->uio, t->op.progress);
+		uio_skip(m->uio, t->op.progress);
 	for (;;) {
 		n = s->ops->recv(s, t, m);
 		if (n <= 0)

@@ -22,6 +22,7 @@
 #include "sentry/kernel/task.h"
 #include "sentry/socket/sock.h"
 #include "sentry/vfs/dentry.h"
+#include "sentry/vfs/nameops.h"
 #include "sentry/vfs/uio.h"
 #include "sentry/vfs/vfs.h"
 
@@ -220,6 +221,7 @@ static int unix_bind(struct sock *s, struct task *t, const struct sock_addr *a)
 {
 	struct unix_sock *u = unix_of(s);
 	char path[sizeof(a->un.sun_path) + 1];
+	struct path at;
 	int n, err;
 
 	if (a->len < SUN_PATH_OFF || a->sa.sa_family != AF_UNIX || a->len > sizeof(a->un))
@@ -238,9 +240,11 @@ static int unix_bind(struct sock *s, struct task *t, const struct sock_addr *a)
 		list_add_tail(abstract_bucket(a), &u->abstract_node);
 		return 0;
 	}
-	err = vfs_bind_socket(t, path, &u->inode);
+	err = vfs_mknod(t, AT_FDCWD, path, S_IFSOCK | 0777, 0, &at);
 	if (err)
 		return err == -EEXIST ? -EADDRINUSE : err;
+	u->inode = inode_get(at.dentry->inode);
+	path_put(&at);
 	u->inode->ipc = u;
 	u->addr = *a;
 	u->addr.len = (uint32_t)(SUN_PATH_OFF + (size_t)n + 1);
@@ -478,7 +482,7 @@ static ssize_t stream_send(struct unix_sock *u, struct task *t, struct sock_msg 
 
 	do {
 		uint32_t room = to->rx_bytes < to->sock.rcvbuf ? to->sock.rcvbuf - to->rx_bytes : 0;
-		uint32_t n = (uint32_t)MIN(MIN(m->uio->resid, (uint64_t)CHUNK_MAX), (uint64_t)room);
+		uint32_t most = MIN(room, CHUNK_MAX), n = (uint32_t)MIN(m->uio->resid, (uint64_t)most);
 		struct unix_msg *msg;
 
 		if (!room) {

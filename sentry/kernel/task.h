@@ -152,7 +152,7 @@ struct tgroup {
 	uint64_t itimer_real_interval;
 	struct list posix_timers;
 	uint64_t utime_ns, stime_ns, child_utime_ns, child_stime_ns; /* of ended threads; of waited-for children */
-	uint64_t max_rss_kib;
+	uint64_t max_rss_kib, child_max_rss_kib;
 	char *exe_path;          /* owned; the absolute guest path of the program, for /proc and the audit */
 	uint32_t oom_score_adj;
 	bool dumpable;

@@ -73,8 +73,8 @@ static int stream_get(struct gofer *g, struct node *n, int fd, uint64_t cookie, 
 	return 0;
 }
 
-/* Adds one entry; false when the reply is full. */
-static bool add_entry(struct reply *r, const struct host_dirent *d, const struct statx *stx)
+/* There is room: reply_full() said so. */
+static void add_entry(struct reply *r, const struct host_dirent *d, uint64_t ino, const struct statx *stx)
 {
 	Sbx__Gofer__Dirent *e = &r->entries[r->n_entries];
 	size_t len = strlen(d->name) + 1;
@@ -86,30 +86,22 @@ static bool add_entry(struct reply *r, const struct host_dirent *d, const struct
 		e->attr = &r->entry_attrs[r->n_entries];
 		attr_from_statx(e->attr, stx);
 	} else {
-		e->ino = d->ino;
+		e->ino = ino;
 		e->dtype = d->type;
 	}
 	r->entry_ptrs[r->n_entries++] = e;
 	r->name_bytes += len;
-	return true;
 }
 
 /* Skipped: what is hidden, and what has gone since. */
 static void take_entry(struct gofer *g, struct node *n, int fd, const struct host_dirent *d, bool with_attr,
 		       struct reply *r)
 {
-	bool dot = d->name[0] == '.' && (!d->name[1] || (d->name[1] == '.' && !d->name[2]));
 	struct file_id id;
 	struct statx stx;
 
-	if (dot) {
-		struct host_dirent self = { .ino = n->id.ino, .off = d->off, .type = DT_DIR };
-
-		/* The real ".." of a root would tell about the host. */
-		struct { struct host_dirent d; char name[4]; } e = { .d = self };
-
-		strcpy(e.name, d->name);
-		add_entry(r, &e.d, NULL);
+	if (d->name[0] == '.' && (!d->name[1] || (d->name[1] == '.' && !d->name[2]))) {
+		add_entry(r, d, n->id.ino, NULL); /* the real ".." of a root would tell about the host */
 		return;
 	}
 	if (mark_hides(n->mark, d->name))
@@ -121,7 +113,7 @@ static void take_entry(struct gofer *g, struct node *n, int fd, const struct hos
 		if (grant_hides_id(&g->grants, &id))
 			return;
 	}
-	add_entry(r, d, with_attr ? &stx : NULL);
+	add_entry(r, d, d->ino, with_attr ? &stx : NULL);
 }
 
 static bool reply_full(const struct reply *r)
@@ -162,7 +154,7 @@ static int read_entries(struct gofer *g, struct node *n, struct stream *s, int f
 
 GOFER_OP(op_readdir)
 {
-	struct stream *s;
+	struct stream *s = NULL;
 	struct node *n;
 	int fd, ret;
 

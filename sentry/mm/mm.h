@@ -60,6 +60,7 @@ int64_t mm_protect(struct task *t, uaddr_t addr, uint64_t len, int prot, bool ma
 int64_t mm_brk(struct task *t, uaddr_t addr);
 /* mremap(2); @flags are MREMAP_*. */
 int64_t mm_remap(struct task *t, uaddr_t addr, uint64_t old_len, uint64_t new_len, unsigned flags, uaddr_t new_addr);
+int64_t mm_remap_file_pages(struct task *t, uaddr_t start, uint64_t len, uint64_t pgoff);
 int64_t mm_advise(struct task *t, uaddr_t addr, uint64_t len, int advice, bool may_resume);
 int64_t mm_sync(struct task *t, uaddr_t addr, uint64_t len, int flags);
 int64_t mm_lock(struct task *t, uaddr_t addr, uint64_t len);

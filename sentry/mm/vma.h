@@ -56,7 +56,7 @@ struct vma_tree {
 };
 
 /* VMAs made ahead, so that the books can be changed without failing once the platform has done its part. */
-#define VMA_SPARES 4
+#define VMA_SPARES 6
 struct vma_spares {
 	struct vma *v[VMA_SPARES];
 	unsigned n;

@@ -3,10 +3,13 @@
 #ifndef SBX_BASE_HOST_SEAL_H
 #define SBX_BASE_HOST_SEAL_H
 
-#include <linux/fcntl.h>
+#include <fcntl.h>
 
 #include "base/macros.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #ifndef F_SEAL_EXEC
 #define F_SEAL_EXEC 0x0020
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes and extended attributes of tmpfs. */
 #include <errno.h>
-#include <linux/fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include "base/host/seal.h"
 #include "sentry/fs/tmpfs.h"
 
 #define XATTR_VALUE_MAX 65536u

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "sentry/kernel/cred.h"
 #include "sentry/kernel/task.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/perm.h"

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/restart.h"
@@ -39,8 +40,7 @@ int rw_file_get(struct task *t, int fd, struct file **ret)
 	return fd_get(t, fd, ret);
 }
 
-/* Waits until @f is ready for @events. */
-static int64_t rw_block(struct task *t, struct file *f, uint32_t events)
+int64_t rw_block(struct task *t, struct file *f, uint32_t events)
 {
 	struct waitq *q;
 
@@ -68,6 +68,8 @@ ssize_t vfs_read(struct file *f, struct uio *u, uint64_t *pos)
 		pos = &f->pos;
 	if (pos && (int64_t)(*pos + u->resid) < 0)
 		return -EINVAL;
+	if (!u->resid && (S_ISREG(f->inode->mode) || S_ISFIFO(f->inode->mode)))
+		return 0;
 	return f->ops->read(f, u, pos);
 }
 
@@ -162,6 +164,8 @@ ssize_t vfs_write(struct task *t, struct file *f, struct uio *u, uint64_t *pos)
 		return -EINVAL;
 	if (pos && S_ISREG(f->inode->mode))
 		return write_regular(t, f, u, pos);
+	if (!u->resid && S_ISFIFO(f->inode->mode))
+		return 0;
 	return f->ops->write(f, u, pos);
 }
 
@@ -193,4 +197,50 @@ int64_t vfs_write_call(struct task *t, struct file *f, struct uio *u, uint64_t *
 			return r;
 	}
 	return done ? (int64_t)done : r;
+}
+
+/* SEEK_DATA and SEEK_HOLE as of a file without holes. */
+static int64_t seek_target(const struct file *f, int64_t off, int whence)
+{
+	int64_t base = 0, size = (int64_t)f->inode->size;
+
+	switch (whence) {
+	case SEEK_SET:
+		break;
+	case SEEK_CUR:
+		base = (int64_t)f->pos;
+		break;
+	case SEEK_END:
+		base = size;
+		break;
+	case SEEK_DATA:
+	case SEEK_HOLE:
+		if (off < 0 || off >= size)
+			return -ENXIO;
+		return whence == SEEK_DATA ? off : size;
+	default:
+		return -EINVAL;
+	}
+	if (__builtin_add_overflow(base, off, &base))
+		return -EOVERFLOW;
+	return base < 0 ? -EINVAL : base;
+}
+
+int64_t vfs_llseek(struct file *f, int64_t off, int whence)
+{
+	int64_t r;
+
+	if (!file_seekable(f))
+		return -ESPIPE;
+	if (f->ops && f->ops->llseek)
+		return f->ops->llseek(f, off, whence);
+	if (f->inode->ops->refresh) {
+		r = f->inode->ops->refresh(f->inode);
+		if (r)
+			return r;
+	}
+	r = seek_target(f, off, whence);
+	if (r >= 0)
+		f->pos = (uint64_t)r;
+	return r;
 }

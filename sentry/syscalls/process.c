@@ -9,8 +9,6 @@
 
 #include "sentry/abi/process.h"
 #include "sentry/kernel/clone.h"
-#include "sentry/kernel/cred.h"
-#include "sentry/kernel/kernel.h"
 #include "sentry/kernel/pidfd.h"
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/sig.h"
@@ -274,34 +272,4 @@ int64_t sys_set_tid_address(struct task *t, const struct sysargs *a)
 {
 	t->clear_tid = ARG_PTR(a, 0);
 	return t->tid;
-}
-
-#define ROBUST_HEAD_SIZE 24u
-
-int64_t sys_set_robust_list(struct task *t, const struct sysargs *a)
-{
-	if (ARG_U64(a, 1) != ROBUST_HEAD_SIZE)
-		return -EINVAL;
-	t->robust_list = ARG_PTR(a, 0);
-	t->robust_len = ROBUST_HEAD_SIZE;
-	return 0;
-}
-
-int64_t sys_get_robust_list(struct task *t, const struct sysargs *a)
-{
-	struct task *p = ARG_INT(a, 0) ? task_lookup(ARG_INT(a, 0)) : task_get(t);
-	uint64_t len = ROBUST_HEAD_SIZE;
-	uaddr_t head;
-	int r;
-
-	if (!p)
-		return -ESRCH;
-	head = p->robust_list;
-	r = p == t || cred_may_ptrace(t->cred, p->cred, p->tg->dumpable) ? 0 : -EPERM;
-	task_put(p);
-	if (r == 0)
-		r = copy_out(t, ARG_PTR(a, 2), &len, sizeof(len));
-	if (r == 0)
-		r = copy_out(t, ARG_PTR(a, 1), &head, sizeof(head));
-	return r;
 }

@@ -14,8 +14,6 @@ int64_t sys_exit_group(struct task *t, const struct sysargs *a);
 int64_t sys_wait4(struct task *t, const struct sysargs *a);
 int64_t sys_waitid(struct task *t, const struct sysargs *a);
 int64_t sys_set_tid_address(struct task *t, const struct sysargs *a);
-int64_t sys_set_robust_list(struct task *t, const struct sysargs *a);
-int64_t sys_get_robust_list(struct task *t, const struct sysargs *a);
 
 /* pidfd_open(2) and its kin, pidfds.c */
 int64_t sys_pidfd_open(struct task *t, const struct sysargs *a);

@@ -58,6 +58,7 @@ struct kernel {
 	struct tgroup *init;      /* pid 1: the reaper of orphans; a process of the kernel's own without guest code */
 	struct tgroup *first;     /* pid 2: the sandbox ends with it; counted */
 	struct list runq;         /* TASK_RUNNABLE */
+	struct task *current;     /* whose trap or call the leader handles, else NULL; borrowed (signalfd) */
 	uint64_t n_runs;          /* traps and runs of woken calls so far */
 	uint32_t input_waiters;   /* calls that wait for the caller's standard input */
 	uint64_t dead_utime_ns, dead_stime_ns; /* of processes that are gone, for the CPU limit */

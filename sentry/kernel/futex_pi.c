@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 
+#include "base/log.h"
 #include "sentry/kernel/futex.h"
 #include "sentry/kernel/futex_freeze.h"
 #include "sentry/kernel/futex_priv.h"
@@ -215,12 +216,10 @@ static void release_pi(struct task *t)
 	struct futex_waiter *w;
 
 	while ((w = futex_pi_owned_by(t->tid)) != NULL) {
-		struct futex_key k = w->key;
 		uaddr_t a = w->task->op.args.a[0];
 
 		if (hand_over(w->task, a, w, FUTEX_OWNER_DIED) < 0)
 			futex_wake_waiter(w); /* its memory is gone */
-		futex_pi_set_owner(&k, w->task->tid);
 	}
 }
 
@@ -236,8 +235,9 @@ void futex_mm_release(struct task *t)
 	t->robust_list = 0;
 	release_pi(t);
 	if (t->clear_tid) {
-		/* As Linux: the store may fail, the wake is tried anyway. */
-		(void)copy_out(t, t->clear_tid, &zero, sizeof(zero));
+		/* As Linux: when the store fails the wake is tried all the same. */
+		if (copy_out(t, t->clear_tid, &zero, sizeof(zero)) < 0)
+			log_dbg(CH_SIGNAL, "%d: clear_tid is not writable", t->tid);
 		futex_wake(t, t->clear_tid, 1);
 		t->clear_tid = 0;
 	}

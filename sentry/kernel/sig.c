@@ -17,7 +17,6 @@
 #include "sentry/kernel/sig.h"
 
 #include <errno.h>
-#include <linux/capability.h>
 #include <linux/sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,7 +69,7 @@ bool sig_pending(const struct task *t)
 	set = st->q.set;
 	if (likely(t->tg->shared_pending))
 		set |= t->tg->shared_pending->set;
-	return (set & ~t->sig_blocked) || st->stop_pending;
+	return (set & ~t->sig_blocked) || st->stop_pending || st->parked_regs;
 }
 
 uint64_t sig_pending_set(const struct task *t)
@@ -131,7 +130,7 @@ void sig_unshare_stop(struct task *t)
 	if (!st || !st->stop_pending)
 		return;
 	st->stop_pending = false;
-	if (sg && sg->stop_count && --sg->stop_count == 0)
+	if (sg && sg->stop_count && --sg->stop_count == 0 && !t->tg->group_exit && t->tg->n_tasks)
 		sig_stop_complete(t->tg);
 }
 
@@ -308,6 +307,29 @@ void sig_send_self(struct task *t, int sig)
 	(void)sig_send_task(t, sig, &info); /* standard signals always find room */
 }
 
+int sig_set_action(struct task *t, int sig, const struct linux_sigaction *act, struct linux_sigaction *old)
+{
+	struct task *u;
+
+	if (sig < 1 || sig > NSIG_LINUX || (act && (SIG_BIT(sig) & SIG_UNBLOCKABLE)))
+		return -EINVAL;
+	*old = t->sighand->act[sig - 1];
+	if (!act)
+		return 0;
+	t->sighand->act[sig - 1] = *act;
+	t->sighand->act[sig - 1].flags &= LINUX_SA_KNOWN;
+	t->sighand->act[sig - 1].mask &= ~SIG_UNBLOCKABLE;
+	/* POSIX: a signal that becomes ignored while it is pending is discarded, blocked or not. */
+	if (!sig_is_ignored(t, sig))
+		return 0;
+	if (t->tg->shared_pending)
+		sigqueue_flush(t->tg->shared_pending, SIG_BIT(sig));
+	list_for_each_entry(u, &t->tg->tasks, tg_node)
+		if (u->sig_pending)
+			sigqueue_flush(u->sig_pending, SIG_BIT(sig));
+	return 0;
+}
+
 static void force_info(struct task *t, const struct linux_siginfo *info)
 {
 	int sig = info->si_signo;
@@ -354,21 +376,6 @@ void sig_info_user(struct linux_siginfo *info, const struct task *t, int sig, in
 	info->kill_chld.uid = t->cred->uid;
 }
 
-int sig_may_kill(const struct task *t, const struct task *target, int sig)
-{
-	const struct cred *c = t->cred, *o = target->cred;
-
-	if (sig < 0 || sig > NSIG_LINUX)
-		return -EINVAL;
-	if (t->tg == target->tg || !o)
-		return 0;
-	if (c->euid == o->suid || c->euid == o->uid || c->uid == o->suid || c->uid == o->uid)
-		return 0;
-	if (cred_has_cap(c, CAP_KILL) || (sig == SIGCONT && t->tg->sid == target->tg->sid))
-		return 0;
-	return -EPERM;
-}
-
 /* Shared signals of @set that @t will not take any more: other threads must look. */
 static void retarget(struct task *t, uint64_t set)
 {
@@ -391,6 +398,14 @@ void sig_set_mask(struct task *t, uint64_t mask)
 	t->sig_blocked = mask & ~SIG_UNBLOCKABLE;
 	if (t->sig_blocked & ~old)
 		retarget(t, t->sig_blocked & ~old);
+}
+
+void sig_wait_set(struct task *t, uint64_t set)
+{
+	struct sig_thread *st = sig_thread(t);
+
+	if (st)
+		st->wait_set = set;
 }
 
 void sig_mask_push(struct task *t, uint64_t mask)

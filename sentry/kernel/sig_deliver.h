@@ -102,8 +102,13 @@ bool sig_notify_parent(struct tgroup *tg, int why, int status);
  * Sending, with credentials.
  */
 
-/* May @t send @sig to @target by kill(2)'s rules? 0, or -EPERM. */
+/* kill(2)'s rules for @t and a thread or process @target of it: 0, -EPERM, -EINVAL. */
 MUST_CHECK int sig_may_kill(const struct task *t, const struct task *target, int sig);
+
+/* kill(2): a process, a group, all. @info NULL: an ordinary SI_USER one. */
+int sig_kill(struct task *t, pid_t pid, int sig, const struct linux_siginfo *info);
+/* tgkill(2); @tgid 0: tkill(2). @info NULL: SI_TKILL. */
+int sig_kill_thread(struct task *t, pid_t tgid, pid_t tid, int sig, const struct linux_siginfo *info);
 
 /* An ordinary SI_USER (or SI_TKILL) siginfo from @t. */
 void sig_info_user(struct linux_siginfo *info, const struct task *t, int sig, int code);
@@ -114,6 +119,12 @@ void sig_info_user(struct linux_siginfo *info, const struct task *t, int sig, in
 
 /* Sets the mask (KILL and STOP never blocked) and finds other threads for shared signals that @t now blocks. */
 void sig_set_mask(struct task *t, uint64_t mask);
+
+/* sigtimedwait(2) of @t waits for @set: these, blocked, make its call run again. 0 ends that. */
+void sig_wait_set(struct task *t, uint64_t set);
+
+/* sigaction(2): *old is the former action; @act NULL only asks. -EINVAL. */
+MUST_CHECK int sig_set_action(struct task *t, int sig, const struct linux_sigaction *act, struct linux_sigaction *old);
 
 /* All pending signals of the thread and its group, blocked or not. */
 uint64_t sig_pending_set(const struct task *t);

@@ -7,6 +7,9 @@
 
 #include "base/macros.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #ifndef F_SEAL_EXEC
 #define F_SEAL_EXEC 0x0020
 #endif

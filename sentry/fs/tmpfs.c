@@ -48,12 +48,18 @@ static void set_ops(struct tmpfs_inode *ti)
 int tmpfs_inode_create(struct tmpfs_super *ts, uint32_t mode, uint64_t rdev, uid_t uid, gid_t gid,
 		       struct tmpfs_inode **ret)
 {
+	return tmpfs_inode_create_sized(ts, sizeof(struct tmpfs_inode), mode, rdev, uid, gid, ret);
+}
+
+int tmpfs_inode_create_sized(struct tmpfs_super *ts, size_t size, uint32_t mode, uint64_t rdev, uid_t uid, gid_t gid,
+			     struct tmpfs_inode **ret)
+{
 	struct tmpfs_inode *ti;
 	int err = store_inode_charge(ts->store);
 
 	if (err < 0)
 		return err;
-	ti = calloc(1, sizeof(*ti));
+	ti = calloc(1, size);
 	if (!ti) {
 		store_inode_uncharge(ts->store);
 		return -ENOMEM;

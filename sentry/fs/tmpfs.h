@@ -102,6 +102,9 @@ bool tmpfs_is(const struct inode *in); /* made by any tmpfs */
  * quota until it is destroyed. */
 MUST_CHECK int tmpfs_inode_create(struct tmpfs_super *ts, uint32_t mode, uint64_t rdev, uid_t uid, gid_t gid,
 				  struct tmpfs_inode **ret);
+/* The same for an object that begins with a struct tmpfs_inode; it is freed with it. */
+MUST_CHECK int tmpfs_inode_create_sized(struct tmpfs_super *ts, size_t size, uint32_t mode, uint64_t rdev, uid_t uid,
+					gid_t gid, struct tmpfs_inode **ret);
 MUST_CHECK int tmpfs_symlink_create(struct tmpfs_super *ts, const char *target, uid_t uid, gid_t gid,
 				    struct tmpfs_inode **ret);
 /* Brings size and blocks in line with the data and notes a change of contents. */

@@ -113,7 +113,7 @@ static int64_t pr_set_keepcaps(struct task *t, const struct sysargs *a)
 		return -EINVAL;
 	if (b & SECBIT_KEEP_CAPS << 1)
 		return -EPERM;
-	return set_securebits(t, ARG_U64(a, 1) ? b | SECBIT_KEEP_CAPS : b & ~SECURE_KEEP_CAPS);
+	return set_securebits(t, ARG_U64(a, 1) ? b | SECBIT_KEEP_CAPS : b & ~SECBIT_KEEP_CAPS);
 }
 
 static int64_t pr_get_securebits(struct task *t, const struct sysargs *a)

@@ -171,11 +171,7 @@ static int64_t pr_cap_ambient(struct task *t, const struct sysargs *a)
 	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_IS_SET)
 		return !!(t->cred->cap_ambient & bit);
 	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_RAISE &&
-<<<<<<< HEAD
 	    (!(t->cred->cap_permitted & t->cred->cap_inheritable & bit) || (t->cred->securebits & SECBIT_NO_CAP_AMBIENT_RAISE)))
-=======
-	    (!(t->cred->cap_permitted & t->cred->cap_inheritable & bit) || (t->cred->securebits & SECURE_NO_CAP_AMBIENT_RAISE)))
->>>>>>> refs/heads/kernel
 		return -EPERM;
 	c = cred_copy(t->cred);
 	if (!c)

@@ -46,7 +46,8 @@ WEAK ssize_t copy_in_part(struct task *t, uaddr_t src, void *dst, size_t n)
 {
 	size_t can = reach(src, n);
 
-	memcpy(dst, (void *)(uintptr_t)src, can);
+	if (can)
+		memcpy(dst, (void *)(uintptr_t)src, can);
 	return can || !n ? (ssize_t)can : -EFAULT;
 }
 
@@ -54,7 +55,8 @@ WEAK ssize_t copy_out_part(struct task *t, uaddr_t dst, const void *src, size_t 
 {
 	size_t can = reach(dst, n);
 
-	memcpy((void *)(uintptr_t)dst, src, can);
+	if (can)
+		memcpy((void *)(uintptr_t)dst, src, can);
 	return can || !n ? (ssize_t)can : -EFAULT;
 }
 

@@ -102,7 +102,7 @@ static int64_t set_securebits(struct task *t, uint32_t bits)
 static int64_t pr_get_keepcaps(struct task *t, const struct sysargs *a)
 {
 	(void)a;
-	return !!(t->cred->securebits & SECURE_KEEP_CAPS);
+	return !!(t->cred->securebits & SECBIT_KEEP_CAPS);
 }
 
 static int64_t pr_set_keepcaps(struct task *t, const struct sysargs *a)
@@ -111,9 +111,9 @@ static int64_t pr_set_keepcaps(struct task *t, const struct sysargs *a)
 
 	if (ARG_U64(a, 1) > 1)
 		return -EINVAL;
-	if (b & SECURE_KEEP_CAPS << 1)
+	if (b & SECBIT_KEEP_CAPS << 1)
 		return -EPERM;
-	return set_securebits(t, ARG_U64(a, 1) ? b | SECURE_KEEP_CAPS : b & ~SECURE_KEEP_CAPS);
+	return set_securebits(t, ARG_U64(a, 1) ? b | SECBIT_KEEP_CAPS : b & ~SECBIT_KEEP_CAPS);
 }
 
 static int64_t pr_get_securebits(struct task *t, const struct sysargs *a)
@@ -171,7 +171,7 @@ static int64_t pr_cap_ambient(struct task *t, const struct sysargs *a)
 	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_IS_SET)
 		return !!(t->cred->cap_ambient & bit);
 	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_RAISE &&
-	    (!(t->cred->cap_permitted & t->cred->cap_inheritable & bit) || (t->cred->securebits & SECURE_NO_CAP_AMBIENT_RAISE)))
+	    (!(t->cred->cap_permitted & t->cred->cap_inheritable & bit) || (t->cred->securebits & SECBIT_NO_CAP_AMBIENT_RAISE)))
 		return -EPERM;
 	c = cred_copy(t->cred);
 	if (!c)

@@ -163,9 +163,9 @@ static const struct {
 	uint64_t permitted_after, effective_after;
 } cred_cases[] = {
 	{ "root's setuid sets all", { 0, 0, 0, 0 }, CAP_ALL, CAP_ALL, 0, SETUID, { 5 }, 0, { 5, 5, 5, 5 }, 0, 0 },
-	{ "keepcaps keeps the permitted set", { 0, 0, 0, 0 }, CAP_ALL, CAP_ALL, SECURE_KEEP_CAPS, SETUID, { 5 }, 0,
+	{ "keepcaps keeps the permitted set", { 0, 0, 0, 0 }, CAP_ALL, CAP_ALL, SECBIT_KEEP_CAPS, SETUID, { 5 }, 0,
 	  { 5, 5, 5, 5 }, CAP_ALL, 0 },
-	{ "no fixup keeps both", { 0, 0, 0, 0 }, CAP_ALL, CAP_ALL, SECURE_NO_SETUID_FIXUP, SETUID, { 5 }, 0,
+	{ "no fixup keeps both", { 0, 0, 0, 0 }, CAP_ALL, CAP_ALL, SECBIT_NO_SETUID_FIXUP, SETUID, { 5 }, 0,
 	  { 5, 5, 5, 5 }, CAP_ALL, CAP_ALL },
 	{ "a user cannot become another", { 5, 5, 5, 5 }, 0, 0, 0, SETUID, { 6 }, -EPERM, { 5, 5, 5, 5 }, 0, 0 },
 	{ "a user may return to the saved id", { 5, 5, 0, 5 }, 0, 0, 0, SETUID, { 0 }, 0, { 5, 0, 0, 0 }, 0, 0 },
@@ -186,9 +186,9 @@ static const struct {
 	{ "and no other", { 5, 6, 7, 6 }, 0, 0, 0, SETRESUID, { 5, 8, N1 }, -EPERM, { 5, 6, 7, 6 }, 0, 0 },
 	{ "CAP_SETUID is enough", { 5, 5, 5, 5 }, CAPS_SETID, CAPS_SETID, 0, SETRESUID, { 8, 9, 10 }, 0,
 	  { 8, 9, 10, 9 }, CAPS_SETID, CAPS_SETID },
-	{ "setfsuid away from root drops file capabilities only", { 0, 0, 0, 0 },
+	{ "setfsuid away from root drops file capabilities only", { 0, 0, 5, 0 },
 	  CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_KILL), CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_KILL), 0, SETFSUID, { 5 }, 0,
-	  { 0, 0, 0, 5 }, CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_KILL), CAP_BIT(CAP_KILL) },
+	  { 0, 0, 5, 5 }, CAP_BIT(CAP_CHOWN) | CAP_BIT(CAP_KILL), CAP_BIT(CAP_KILL) },
 	{ "setfsuid to a foreign id does nothing", { 5, 5, 5, 5 }, 0, 0, 0, SETFSUID, { 6 }, 5, { 5, 5, 5, 5 }, 0, 0 },
 };
 

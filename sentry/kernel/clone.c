@@ -141,8 +141,10 @@ static int clone_machine(struct task *c, struct task *t, const struct clone_requ
 	c->ctx->owner = c;
 	if (ca.kind == CTX_CLONE_FORK) {
 		c->mm = mm_fork(t->mm, as);
-		if (!c->mm)
+		if (!c->mm) {
+			kernel.plat->aspace_put(as);
 			return -ENOMEM;
+		}
 	} else {
 		kernel.plat->aspace_put(as);
 		c->mm = mm_get(t->mm);

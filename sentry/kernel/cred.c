@@ -87,10 +87,10 @@ static void setuid_fixup(struct cred *c, const struct cred *old)
 	bool had_root = old->uid == 0 || old->euid == 0 || old->suid == 0;
 	bool has_root = c->uid == 0 || c->euid == 0 || c->suid == 0;
 
-	if (c->securebits & SECURE_NO_SETUID_FIXUP)
+	if (c->securebits & SECBIT_NO_SETUID_FIXUP)
 		return;
 	if (had_root && !has_root) {
-		if (!(c->securebits & SECURE_KEEP_CAPS))
+		if (!(c->securebits & SECBIT_KEEP_CAPS))
 			c->cap_permitted = c->cap_effective = 0;
 		c->cap_ambient = 0;
 	}
@@ -168,7 +168,7 @@ uid_t cred_setfsuid(struct cred *c, uid_t fsuid)
 	if (!one_of3(fsuid, c->uid, c->euid, c->suid) && !cred_has_cap(c, CAP_SETUID))
 		return old;
 	c->fsuid = fsuid;
-	if (!(c->securebits & SECURE_NO_SETUID_FIXUP)) {
+	if (!(c->securebits & SECBIT_NO_SETUID_FIXUP)) {
 		if (old == 0)
 			c->cap_effective &= ~CAP_FS_SET;
 		if (fsuid == 0)
@@ -266,7 +266,7 @@ struct cred *cred_exec(const struct cred *old, uint32_t mode, uid_t uid, gid_t g
 	}
 	setid = c->euid != old->uid || c->egid != old->gid;
 	c->cap_permitted = 0;
-	if (!(c->securebits & SECURE_NOROOT) && (c->euid == 0 || c->uid == 0)) {
+	if (!(c->securebits & SECBIT_NOROOT) && (c->euid == 0 || c->uid == 0)) {
 		c->cap_permitted = c->cap_bounding | c->cap_inheritable;
 		effective = c->euid == 0;
 	}
@@ -276,7 +276,7 @@ struct cred *cred_exec(const struct cred *old, uint32_t mode, uid_t uid, gid_t g
 	c->cap_effective = effective ? c->cap_permitted : c->cap_ambient;
 	c->suid = c->fsuid = c->euid;
 	c->sgid = c->fsgid = c->egid;
-	c->securebits &= ~SECURE_KEEP_CAPS;
+	c->securebits &= ~SECBIT_KEEP_CAPS;
 	*secure = setid || (c->uid != 0 && (effective || (c->cap_permitted & ~c->cap_ambient)));
 	return c;
 }

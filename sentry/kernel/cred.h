@@ -4,6 +4,7 @@
 #ifndef SBX_SENTRY_KERNEL_CRED_H
 #define SBX_SENTRY_KERNEL_CRED_H
 
+#include <linux/securebits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -35,14 +36,6 @@ bool cred_in_egroup(const struct cred *c, gid_t gid); /* egid or a supplementary
 #define CAP_LAST   40
 #define CAP_ALL    ((1ull << (CAP_LAST + 1)) - 1)
 #define CAP_BIT(c) (1ull << (c))
-
-/* Bits of securebits (<linux/securebits.h>). */
-#define SECURE_NOROOT            (1u << 0)
-#define SECURE_NO_SETUID_FIXUP   (1u << 2)
-#define SECURE_KEEP_CAPS         (1u << 4)
-#define SECURE_NO_CAP_AMBIENT    (1u << 6)
-#define SECURE_ALL_BITS          0x55u
-#define SECURE_ALL_LOCKS         0xaau
 
 /* A credential for the first process: all ids alike; a root user has all capabilities. NULL: no memory. */
 struct cred *cred_create(uid_t uid, gid_t gid, const gid_t *groups, unsigned n_groups);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/host/random.h"
 #include "base/host/sched.h"
@@ -43,14 +42,6 @@ void kernel_random(void *buf, size_t n)
 	pool.left -= n;
 }
 
-static uint64_t boottime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_BOOTTIME, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
-}
-
 int kernel_init(const struct kernel_limits *limits, const struct kernel_report_ops *report)
 {
 	kernel.limits = *limits;
@@ -60,7 +51,7 @@ int kernel_init(const struct kernel_limits *limits, const struct kernel_report_o
 	kernel_random(&kernel.hash_key, sizeof(kernel.hash_key));
 	memcpy(kernel.hostname, "sandbox", sizeof("sandbox"));
 	memcpy(kernel.domainname, "(none)", sizeof("(none)"));
-	kernel.boot_ns = boottime_ns();
+	kernel.boot_ns = clock_boot_ns();
 	kernel.n_cpus = MIN(host_cpu_count(), TASK_CPU_WORDS * 64u);
 	cputime_init();
 	return init_create();

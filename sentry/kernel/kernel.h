@@ -21,6 +21,10 @@ struct mount_ns;
 struct task;
 struct tgroup;
 
+/* What uname(2) and /proc/version say. */
+#define KERNEL_RELEASE "6.1.0-sbx"
+#define KERNEL_VERSION "#1 SMP PREEMPT sbx"
+
 struct kernel_limits {
 	uint64_t memory;   /* bytes, 0: none */
 	uint64_t disk;     /* store bytes */

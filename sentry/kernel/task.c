@@ -322,8 +322,10 @@ static int first_task_machine(struct task *t)
 		return r;
 	t->ctx->owner = t;
 	t->mm = mm_create(as);
-	if (!t->mm)
+	if (!t->mm) {
+		kernel.plat->aspace_put(as);
 		return -ENOMEM;
+	}
 	mm_users_add(t->mm, 1);
 	return 0;
 }

@@ -140,3 +140,8 @@ uint64_t clock_real_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
 }
+
+uint64_t clock_boot_ns(void)
+{
+	return clock_ns(CLOCK_BOOTTIME);
+}

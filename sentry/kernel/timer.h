@@ -19,6 +19,7 @@ void ktimer_cancel(struct ktimer *kt); /* harmless when not armed */
 
 uint64_t clock_mono_ns(void);
 uint64_t clock_real_ns(void);
+uint64_t clock_boot_ns(void); /* of the host; the guest's uptime counts from kernel.boot_ns */
 
 /* Runs what is due at @now; returns the next deadline or UINT64_MAX. */
 uint64_t ktimer_run(uint64_t now);

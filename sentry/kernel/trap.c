@@ -144,6 +144,7 @@ static inline int64_t call_once(struct task *t)
 {
 	struct sysop *op = &t->op;
 	sys_fn fn = likely(op->nr < SYS_TABLE_SIZE) ? sys_table[op->nr].fn : NULL;
+	int64_t r;
 
 	if (unlikely(log_on(CH_STRACE)))
 		strace_enter(t);
@@ -151,7 +152,10 @@ static inline int64_t call_once(struct task *t)
 		note_unimplemented(t, op->nr);
 		return -ENOSYS;
 	}
-	return fn(t, &op->args);
+	kernel.current = t;
+	r = fn(t, &op->args);
+	kernel.current = NULL;
+	return r;
 }
 
 /* The call has resumed the task itself. */

@@ -3,6 +3,8 @@
 #ifndef SBX_SENTRY_CONTROL_CONTROL_H
 #define SBX_SENTRY_CONTROL_CONTROL_H
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/macros.h"
 #include "sentry/control/control.pb-c.h"

@@ -43,7 +43,6 @@ static void watch_ready(struct hostfd_watch *w, uint32_t events)
 {
 	struct hostnode *n = container_of(w, struct hostnode, watch);
 
-	kernel_note_input_wait(false);
 	/* EPOLL* and POLL* have the same values. */
 	waitq_wake_n(&n->wq, events, WAITQ_WAKE_ALL);
 }
@@ -62,8 +61,8 @@ static uint32_t hostfile_poll(struct file *f, struct waitq **q)
 	n->watch.events = want & ~ev;
 	if (hostfd_watch_arm(&n->watch))
 		return ev | POLLERR;
-	if (n->watch.events & POLLIN)
-		kernel_note_input_wait(true);
+	if ((n->watch.events & POLLIN) && kernel.current)
+		kernel_note_input_wait(kernel.current, true);
 	return ev;
 }
 

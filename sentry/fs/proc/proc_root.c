@@ -19,14 +19,9 @@
 #define TEXT(name_, fn) { .name = name_, .mode = 0444, .kind = PROC_TEXT, .text = fn }
 #define DIRECTORY(name_, list) { .name = name_, .mode = 0555, .kind = PROC_DIR, .children = list }
 
-static struct task *current_of(void)
-{
-	return kernel.current;
-}
-
 static int self_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
-	struct task *c = current_of();
+	struct task *c = kernel.current;
 
 	if (!c)
 		return -ENOENT;
@@ -36,7 +31,7 @@ static int self_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 
 static int thread_self_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
-	struct task *c = current_of();
+	struct task *c = kernel.current;
 
 	if (!c)
 		return -ENOENT;
@@ -143,7 +138,7 @@ static int uptime_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 
 static int loadavg_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
-	strbuf_printf(b, "0.00 0.00 0.00 %u/%u %d\n", kernel.n_active, kernel.counters.tasks, current_of() ? current_of()->tid : 1);
+	strbuf_printf(b, "0.00 0.00 0.00 %u/%u %d\n", kernel.counters.tasks, kernel.counters.tasks, kernel.current ? kernel.current->tid : 1);
 	return 0;
 }
 
@@ -161,7 +156,7 @@ static int stat_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 			      (unsigned long long)(sys / kernel.n_cpus), (unsigned long long)idle);
 	strbuf_printf(b, "intr 0\nctxt 0\nbtime %llu\nprocesses %u\nprocs_running %u\nprocs_blocked 0\n",
 		      (unsigned long long)((clock_real_ns() - uptime_ns()) / NSEC_PER_SEC), kernel.counters.tasks_peak,
-		      kernel.n_active);
+		      kernel.counters.tasks);
 	return 0;
 }
 

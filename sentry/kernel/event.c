@@ -52,7 +52,7 @@ static struct {
 
 static void wake_leader(void)
 {
-	if (kernel.plat)
+	if (kernel.plat && kernel.platform)
 		kernel.plat->wake(kernel.platform);
 }
 

@@ -407,8 +407,6 @@ static int64_t base_set(struct task *t, uint64_t v, bool fs)
 	struct gregs regs;
 	int r;
 
-	if (v >= GUEST_TASK_SIZE)
-		return -EPERM;
 	r = kernel.plat->ctx_regs_get(t->ctx, CTX_REGS_BASES, &regs);
 	if (r < 0)
 		return r;
@@ -425,6 +423,18 @@ static int64_t base_set(struct task *t, uint64_t v, bool fs)
 	return SYS_NO_RETURN;
 }
 
+/* Segment bases: the platform may have a cheap way that also resumes the task. */
+static int64_t base_call(struct task *t, int code, uint64_t v)
+{
+	bool set = code == ARCH_SET_FS || code == ARCH_SET_GS, fs = code == ARCH_SET_FS || code == ARCH_GET_FS;
+
+	if (set && v >= GUEST_TASK_SIZE)
+		return -EPERM;
+	if (kernel.plat->ctx_arch_prctl && kernel.plat->ctx_arch_prctl(t->ctx, code, v) == 0)
+		return SYS_NO_RETURN;
+	return set ? base_set(t, v, fs) : base_get(t, v, fs);
+}
+
 int64_t sys_arch_prctl(struct task *t, const struct sysargs *a)
 {
 	uint64_t features = XFEATURES_DEFAULT;
@@ -432,10 +442,9 @@ int64_t sys_arch_prctl(struct task *t, const struct sysargs *a)
 	switch (ARG_INT(a, 0)) {
 	case ARCH_SET_FS:
 	case ARCH_SET_GS:
-		return base_set(t, ARG_U64(a, 1), ARG_INT(a, 0) == ARCH_SET_FS);
 	case ARCH_GET_FS:
 	case ARCH_GET_GS:
-		return base_get(t, ARG_PTR(a, 1), ARG_INT(a, 0) == ARCH_GET_FS);
+		return base_call(t, ARG_INT(a, 0), ARG_U64(a, 1));
 	case ARCH_GET_CPUID:
 		return 1; /* the instruction is allowed */
 	case ARCH_SET_CPUID:

@@ -86,10 +86,12 @@ static bool leave_slow(struct task *t, int64_t r)
 	case SIGD_NONE:
 		break;
 	case SIGD_RERUN:
-		if (r == -ERESTART_BLOCK)
+		if (r == -ERESTART_BLOCK) {
+			task_wait_undo(t, true);
 			t->op.restarted = true;
-		else
+		} else {
 			task_op_reset(t);
+		}
 		return true;
 	case SIGD_RESUME_REGS:
 		if (in_syscall && log_on(CH_STRACE))

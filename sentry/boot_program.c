@@ -90,13 +90,13 @@ static int find_program(struct task *t, const Sbx__Control__SentryConfig *cfg, c
 	if (strchr(name, '/')) {
 		if ((size_t)snprintf(path, cap, "%s", name) >= cap)
 			return -ENAMETOOLONG;
-		return exec_open(t, AT_FDCWD, path, 0, ret);
+		return exec_open(t, AT_FDCWD, path, WALK_FOLLOW, ret);
 	}
 	for (;;) {
 		size_t len = strcspn(dir, ":");
 
 		if ((size_t)snprintf(path, cap, "%.*s/%s", (int)len, len ? dir : ".", name) < cap) {
-			r = exec_open(t, AT_FDCWD, path, 0, ret);
+			r = exec_open(t, AT_FDCWD, path, WALK_FOLLOW, ret);
 			if (!r)
 				return 0;
 			if (r != -ENOENT && r != -ENOTDIR)

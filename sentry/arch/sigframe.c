@@ -227,13 +227,16 @@ static int pop_fpu(struct task *t, uaddr_t frame, size_t have, uaddr_t fpstate)
 
 int sigframe_pop(struct task *t, struct gregs *regs, uint64_t *mask)
 {
-	size_t want = sizeof(struct rt_sigframe) + 24 + usual_fpu_size;
+	size_t want = sizeof(struct rt_sigframe) + 24 + usual_fpu_size; /* fits into frame_buf */
 	uaddr_t frame = regs->rsp - 8; /* the handler's ret took pretcode */
 	struct rt_sigframe f;
 	struct gregs r = *regs;
 	ssize_t have;
 
-	have = copy_in_part(t, frame, frame_buf, MIN(want, sizeof(frame_buf)));
+	if (frame >= GUEST_TASK_SIZE)
+		return -EFAULT;
+	want = MIN(want, GUEST_TASK_SIZE - frame);
+	have = copy_in_part(t, frame, frame_buf, want);
 	if (have < (ssize_t)sizeof(f))
 		return -EFAULT;
 	memcpy(&f, frame_buf, sizeof(f));

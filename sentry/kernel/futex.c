@@ -19,6 +19,7 @@
 #include "sentry/kernel/futex_priv.h"
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/task.h"
+#include "sentry/kernel/timer.h"
 #include "sentry/kernel/uaccess.h"
 
 #define N_BUCKETS 1024u
@@ -242,9 +243,9 @@ static int64_t wait_run(struct task *t, const struct futex_wait_arg *args, unsig
 		if (r < 0)
 			return r;
 	}
-	task_deadline(t, deadline);
-	if (task_timed_out(t))
+	if (deadline != UINT64_MAX && deadline <= clock_mono_ns())
 		return -ETIMEDOUT;
+	task_deadline(t, deadline);
 	r = task_block(t, intr);
 	if (r != SYS_BLOCKED)
 		futex_unqueue_all(fw);

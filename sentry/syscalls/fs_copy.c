@@ -26,7 +26,8 @@ static uint8_t chunk[COPY_CHUNK];
  * One chunk of at most @n bytes from @in at *in_pos to @out at *out_pos (NULL: its own position). Advances by what was
  * written: bytes, 0 at the end of @in, or -errno.
  */
-static ssize_t copy_chunk(struct task *t, struct file *in, uint64_t *in_pos, struct file *out, uint64_t *out_pos, uint64_t n)
+static ssize_t copy_chunk(struct task *t, struct file *in, uint64_t *in_pos, struct file *out, uint64_t *out_pos,
+			  uint64_t n)
 {
 	uint64_t pos = *in_pos;
 	struct uio_seg seg;

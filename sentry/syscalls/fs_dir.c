@@ -26,7 +26,8 @@ struct dirent_writer {
 	bool old;       /* getdents(2): struct linux_dirent */
 };
 
-static bool emit_dirent(struct dir_emit *e, const char *name, size_t len, uint64_t ino, unsigned dtype, uint64_t next_pos)
+static bool emit_dirent(struct dir_emit *e, const char *name, size_t len, uint64_t ino, unsigned dtype,
+			uint64_t next_pos)
 {
 	struct dirent_writer *w = container_of(e, struct dirent_writer, emit);
 	size_t head = w->old ? offsetof(struct linux_dirent, d_name) : offsetof(struct linux_dirent64, d_name);

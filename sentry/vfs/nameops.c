@@ -148,7 +148,8 @@ int vfs_mknod(struct task *t, int dirfd, const char *path, uint32_t mode, uint64
 	d = s.dir.dentry->inode;
 	q = dentry_qname(s.dentry);
 	mode = inode_new_mode(t->cred, d, mode & ~t->fs->umask, &gid);
-	err = spot_made(&s, do_mknod(d, &q, mode, rdev, t->cred->fsuid, gid, &in), in);
+	err = do_mknod(d, &q, mode, rdev, t->cred->fsuid, gid, &in);
+	err = spot_made(&s, err, in);
 	if (!err && out) {
 		*out = (struct path){ s.dir.mnt, s.dentry };
 		path_get(out);
@@ -167,12 +168,15 @@ int vfs_make_node(const struct path *dir, const char *name, uint32_t mode, struc
 	if (err)
 		return err;
 	q = dentry_qname(s.dentry);
-	if (s.dentry->inode)
+	if (s.dentry->inode) {
 		err = -EEXIST;
-	else if (S_ISDIR(mode))
-		err = spot_made(&s, d->ops->mkdir ? d->ops->mkdir(d, &q, mode & 07777, 0, 0, &in) : -EPERM, in);
-	else
-		err = spot_made(&s, do_mknod(d, &q, mode, 0, 0, 0, &in), in);
+	} else {
+		if (S_ISDIR(mode))
+			err = d->ops->mkdir ? d->ops->mkdir(d, &q, mode & 07777, 0, 0, &in) : -EPERM;
+		else
+			err = do_mknod(d, &q, mode, 0, 0, 0, &in);
+		err = spot_made(&s, err, in);
+	}
 	if (!err) {
 		*out = (struct path){ dir->mnt, s.dentry };
 		path_get(out);

@@ -52,7 +52,10 @@ int vfs_open_flags(uint32_t *flags, uint32_t *mode)
 static int access_mask(uint32_t flags)
 {
 	static const uint8_t by_mode[4] = {
-		[O_RDONLY] = MAY_READ, [O_WRONLY] = MAY_WRITE, [O_RDWR] = MAY_READ | MAY_WRITE, [3] = MAY_READ | MAY_WRITE,
+		[O_RDONLY] = MAY_READ,
+		[O_WRONLY] = MAY_WRITE,
+		[O_RDWR] = MAY_READ | MAY_WRITE,
+		[3] = MAY_READ | MAY_WRITE,
 	};
 	int mask = by_mode[flags & O_ACCMODE];
 

@@ -343,7 +343,8 @@ static void do_hook(struct gtask *t, const struct trap *trap)
 		do_h_mm(t, a);
 		break;
 	case H_KILL:
-		kill(find_stub(), SIGKILL);
+		if (find_stub())
+			kill(find_stub(), SIGKILL);
 		break;
 	case H_SLEEPERS:
 		ops->ctx_return(t->ctx, n_sleeping);
@@ -540,15 +541,22 @@ static int descendants(int *pids)
 	return n;
 }
 
-/* The youngest stub. */
+static int base_pids[MAX_PIDS], n_base; /* init and zygote */
+
+/* A stub: any descendant that was not there after the start (nor the ps that looked). */
 static int find_stub(void)
 {
-	int pids[MAX_PIDS], n = descendants(pids), youngest = 0;
+	int pids[MAX_PIDS], n = descendants(pids);
 
-	for (int i = 1; i < n; i++)
-		if (kill(pids[i], 0) == 0 && pids[i] > youngest)
-			youngest = pids[i];
-	return youngest;
+	for (int i = 1; i < n; i++) {
+		bool base = false;
+
+		for (int k = 0; k < n_base; k++)
+			base |= base_pids[k] == pids[i];
+		if (!base && kill(pids[i], 0) == 0)
+			return pids[i];
+	}
+	return 0;
 }
 
 static bool start(bool no_userns)
@@ -557,7 +565,8 @@ static bool start(bool no_userns)
 	struct sbx_err err;
 	uint64_t t0 = now_ns();
 
-	high_task = 0;
+	memset(tasks, 0, sizeof(tasks));
+	high_task = n_live = n_sleeping = 0;
 	if (!tap_ok(ops->start(&cfg, &up, NULL, &plat, &err) == 0, "%s: starts", mode_name)) {
 		printf("# %s\n", err.msg);
 		return false;
@@ -566,6 +575,7 @@ static bool start(bool no_userns)
 	printf("# note %s: start %llu us, userns %d pidns %d netns %d sync %d vdso %#llx '%s'\n", mode_name,
 	       (unsigned long long)(now_ns() - t0) / 1000, info.userns, info.pidns, info.netns, info.sync_wakeup,
 	       (unsigned long long)ops->vdso(plat), info.note);
+	n_base = descendants(base_pids);
 	return true;
 }
 
@@ -683,7 +693,8 @@ static void *waker_main(void *arg)
 			lost = now_ns() - t0 > 3 * NSEC_PER_SEC ? i : 0;
 		}
 	}
-	kill((pid_t)(intptr_t)arg, SIGKILL); /* the guest has done its part */
+	if (arg)
+		kill((pid_t)(intptr_t)arg, SIGKILL); /* the guest has done its part */
 	return (void *)lost;
 }
 

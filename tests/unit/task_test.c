@@ -16,6 +16,7 @@
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/sig_deliver.h"
 #include "sentry/kernel/task.h"
+#include "sentry/kernel/task_priv.h"
 #include "sentry/kernel/uaccess.h"
 #include "sentry/syscalls/ids.h"
 #include "sentry/syscalls/prctl.h"
@@ -540,6 +541,7 @@ static void test_end(void)
 	(void)thread_of(a);
 	(void)call(a, T_WAIT, ERESTARTSYS, 0, 0);
 	tap_eq(call(first, LINUX_SYS_exit_group, 0, 0, 0), FAKE_GONE, "the first process ends");
+	task_bury(); /* fake_call() held the last reference */
 	tap_ok(fake_stopped, "the platform is stopped");
 	tap_ok(fake_n_ctx == 0 && fake_n_aspace == 0, "no context or address space is left");
 	tap_eq(kernel.counters.tasks, 0, "no task");

@@ -280,7 +280,6 @@ static void runq_run_one(struct task *t)
 	kernel.n_runs++;
 	t->state = TASK_RUNNING;
 	t->stamp = cputime_now();
-	kernel.current = t;
 	if (unlikely(sig_unpark(t, &r))) {
 		task_leave(t, r);
 	} else {
@@ -288,7 +287,6 @@ static void runq_run_one(struct task *t)
 		t->op.restarted = true;
 		call_run(t);
 	}
-	kernel.current = NULL;
 	task_put(t);
 }
 
@@ -317,9 +315,7 @@ void kernel_trap(void *arg, struct vcpu_ctx *ctx, const struct trap *trap)
 	if (likely(t && t->state == TASK_RUNNING)) {
 		(void)task_get(t);
 		account_enter(t);
-		kernel.current = t;
 		trap_dispatch(t, trap);
-		kernel.current = NULL;
 		task_put(t);
 	} else if (t && trap->kind == TRAP_EXITED) {
 		/* While it was blocked or stopped. */

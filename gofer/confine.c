@@ -24,7 +24,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gofer/reopen.h"
 #include "base/macros.h"
 #include "gofer/reopen.h"
 
@@ -199,11 +198,7 @@ static int load_filter(const struct confine *c)
 	const struct rule socks[] = {
 		ONLY(recvmsg, "wire.c: requests", 1, ARG(0, EQ, (scmp_datum_t)c->sock)),
 		ONLY(sendmsg, "wire.c: replies", 1, ARG(0, EQ, (scmp_datum_t)c->sock)),
-<<<<<<< HEAD
-		ONLY(sendmsg, "main.c: started", 1, ARG(0, EQ, (scmp_datum_t)c->control)),
-=======
 		ONLY(sendmsg, "main.c: Started", 1, ARG(0, EQ, (scmp_datum_t)c->control)),
->>>>>>> refs/heads/gofer
 		ONLY(sendto, "audit.c; no address can be given over a connected socket", 2,
 		     ARG(0, EQ, (scmp_datum_t)c->control), ARG(4, EQ, 0)),
 	};
@@ -228,14 +223,9 @@ int confine_steady(struct confine *c, struct sbx_err *err)
 
 	if (c->mount_ns)
 		c->empty_root = empty_root() == 0;
-<<<<<<< HEAD
-	if (fchdir(reopen_dirfd()) < 0) /* paths of fds are relative to it (reopen.h) */
-		return sbx_fail(err, -errno, "working directory");
-=======
 	r = reopen_enter();
 	if (r < 0)
 		return sbx_fail(err, r, "enter /proc/self/fd");
->>>>>>> refs/heads/gofer
 	r = keep_caps(c);
 	if (r < 0)
 		return sbx_fail(err, r, "drop capabilities");

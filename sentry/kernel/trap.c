@@ -281,6 +281,7 @@ static void runq_run_one(struct task *t)
 	kernel.n_runs++;
 	t->state = TASK_RUNNING;
 	t->stamp = cputime_now();
+	kernel.current = t;
 	if (unlikely(sig_unpark(t, &r))) {
 		task_leave(t, r);
 	} else {
@@ -288,11 +289,7 @@ static void runq_run_one(struct task *t)
 		t->op.restarted = true;
 		call_run(t);
 	}
-<<<<<<< HEAD
 	kernel.current = NULL;
-=======
-	task_put(t);
->>>>>>> refs/heads/signal
 }
 
 void runq_drain(void)
@@ -319,12 +316,9 @@ void kernel_trap(void *arg, struct vcpu_ctx *ctx, const struct trap *trap)
 	input_wait_activity();
 	if (likely(t && t->state == TASK_RUNNING)) {
 		account_enter(t);
+		kernel.current = t;
 		trap_dispatch(t, trap);
-<<<<<<< HEAD
 		kernel.current = NULL;
-=======
-		task_put(t);
->>>>>>> refs/heads/signal
 	} else if (t && trap->kind == TRAP_EXITED) {
 		/* While it was blocked or stopped. */
 		trap_exited(t, trap);

@@ -146,7 +146,6 @@ static inline int64_t call_once(struct task *t)
 {
 	struct sysop *op = &t->op;
 	sys_fn fn = likely(op->nr < SYS_TABLE_SIZE) ? sys_table[op->nr].fn : NULL;
-	int64_t r;
 
 	if (unlikely(log_on(CH_STRACE)))
 		strace_enter(t);
@@ -154,10 +153,7 @@ static inline int64_t call_once(struct task *t)
 		note_unimplemented(t, op->nr);
 		return -ENOSYS;
 	}
-	kernel.current = t;
-	r = fn(t, &op->args);
-	kernel.current = NULL;
-	return r;
+	return fn(t, &op->args);
 }
 
 /* The call has resumed the task itself. */

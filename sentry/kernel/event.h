@@ -29,7 +29,8 @@ MUST_CHECK int event_init(struct sbx_err *err);
  * EVENT_MAX_WATCHES are armed, or -errno. Arming an armed watch changes its events. */
 #define EVENT_MAX_WATCHES 16384
 MUST_CHECK int hostfd_watch_arm(struct hostfd_watch *w);
-void hostfd_watch_cancel(struct hostfd_watch *w); /* after this no callback comes */
+/* After this no callback comes. Must be called before the fd is closed. */
+void hostfd_watch_cancel(struct hostfd_watch *w);
 
 /* From the leader (up->idle): runs callbacks of ready fds and due timers, and arms the host timer anew. */
 void event_run(void);

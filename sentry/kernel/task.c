@@ -374,7 +374,7 @@ struct task *task_create_first(struct cred *cred, struct fs_ctx *fs, struct fdta
 	task_publish(t, tid, true);
 	kernel.first = tgroup_get(tg);
 	cputime_watch();
-	return t;
+	return task_get(t);
 fail:
 	*err = r;
 	if (t)

@@ -180,8 +180,11 @@ static void call_run(struct task *t)
 	do {
 		t->op.may_resume = !sig_exit_work(t, 0) && !log_on(CH_STRACE);
 		r = call_once(t);
-		if (unlikely(t->exiting))
+		if (unlikely(t->exiting)) {
+			if (log_on(CH_STRACE))
+				strace_leave(t, SYS_NO_RETURN);
 			return;
+		}
 		if (unlikely(r == SYS_BLOCKED)) {
 			if (t->state == TASK_RUNNING)
 				t->state = TASK_BLOCKED;

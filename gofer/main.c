@@ -110,7 +110,7 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 
 int main(void)
 {
-	struct confine c = { .sock = FD_SENTRY, .control = FD_CONTROL };
+	struct confine c = { 0 };
 	struct sbx_err err = { 0 };
 	struct gofer *g = NULL;
 	int r;

@@ -16,16 +16,22 @@ struct hostfd_watch {
 	int fd;
 	uint32_t events; /* EPOLL* asked for; one-shot: after a callback it must be armed again */
 	void (*ready)(struct hostfd_watch *w, uint32_t events);
-	uint32_t slot;   /* private */
+	uint32_t slot;   /* private: 0, or 1 + the place in the table of armed watches. Zero it before the first arm. */
 };
 
 /* Starts the thread; before confinement. */
 MUST_CHECK int event_init(struct sbx_err *err);
-/* Callable from any thread: host files that cannot be polled (regular files) report ready at once. 0 or -errno. */
+/* From the leader. Host files that cannot be polled (regular files) report ready at once. 0, -ENOSPC when
+ * EVENT_MAX_WATCHES are armed, or -errno. Arming an armed watch changes its events. */
+#define EVENT_MAX_WATCHES 16384
 MUST_CHECK int hostfd_watch_arm(struct hostfd_watch *w);
 void hostfd_watch_cancel(struct hostfd_watch *w); /* after this no callback comes */
 
 /* From the leader (up->idle): runs callbacks of ready fds and due timers, and arms the host timer anew. */
 void event_run(void);
+/* Arms the host timer when @deadline is before what it is armed for; cheap otherwise. */
+void event_timer_want(uint64_t deadline);
+/* Ends the thread and closes its fds (tests). */
+void event_fini(void);
 
 #endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stands in for sbx-gofer in tests of the monitor: takes its configuration and waits for its end. */
+#include <string.h>
+#include <unistd.h>
+
+#include "sentry/control/channel.h"
+
+int main(void)
+{
+	Sbx__Control__Message *m;
+	int fds[WIRE_FDS_MAX];
+	unsigned n;
+
+	if (control_recv_config(CONTROL_FD, &m, fds, &n) != 1 || m->m_case != SBX__CONTROL__MESSAGE__M_GOFER_CONFIG)
+		return 99;
+	/* A grant whose path ends so asks for a gofer that dies. */
+	for (size_t i = 0; i < m->gofer_config->n_protect; i++) {
+		if (!strcmp(m->gofer_config->protect[i], "@die"))
+			return 1;
+	}
+	while (control_recv(CONTROL_FD, &m, fds, &n) == 1)
+		;
+	return 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the helpers tell us. A message that does not parse, or that is not this helper's to send, ends the sandbox. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/host/file.h"
+#include "base/log.h"
+#include "policy/audit.h"
+#include "tools/monitor/monitor_priv.h"
+
+#define LIST_MAX 10000 /* changes and background processes kept for the result */
+
+/* A copy in the result's pool. Control bytes stay: the JSON writer escapes them. */
+static char *keep(struct run *r, const char *s)
+{
+	char *c = pool_strdup(&r->res->pool, s ? s : "");
+
+	return c ? c : (char *)"";
+}
+
+static void on_started(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
+{
+	const Sbx__Control__Started *m = msg->started;
+
+	if (r->started)
+		return;
+	if (h != &r->sentry && !m->error[0])
+		return; /* the gofer is ready: the sentry finds out by talking to it */
+	r->started = true;
+	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
+	if (m->error[0]) {
+		r->start_failed = true;
+		r->res->exit_code = m->error_exit >= EXIT_SBX && m->error_exit <= EXIT_NOT_FOUND ? m->error_exit :
+											EXIT_SBX;
+		log_quote(r->res->message, sizeof(r->res->message), m->error, strlen(m->error));
+	}
+	events_started(&r->events, r->res);
+}
+
+/* The option that would have allowed it, or "". */
+static const char *request_for(const Sbx__Control__Denial *m, char *buf, size_t cap)
+{
+	char path[256];
+	bool write = strchr(m->op, 'w') || !strcmp(m->op, "create") || !strcmp(m->op, "unlink") ||
+		     !strcmp(m->op, "rename") || !strcmp(m->op, "mkdir");
+
+	buf[0] = '\0';
+	if (!strcmp(m->class_, "file") && m->object[0] == '/')
+		snprintf(buf, cap, "sbx exec %s '%s'", write ? "--rw" : "--ro",
+			 log_quote(path, sizeof(path), m->object, strlen(m->object)));
+	else if (!strcmp(m->class_, "net"))
+		snprintf(buf, cap, "sbx exec --allow '%s'",
+			 log_quote(path, sizeof(path), m->object, strlen(m->object)));
+	return buf;
+}
+
+static void count_denial(struct run *r, const Sbx__Control__Denial *m)
+{
+	struct run_result *res = r->res;
+	struct run_denial *d;
+	char request[320];
+
+	for (size_t i = 0; i < res->n_denials; i++) {
+		d = &res->denials[i];
+		if (strcmp(d->class, m->class_) || strcmp(d->target, m->object) || strcmp(d->rule, m->rule))
+			continue;
+		if (d->count < UINT32_MAX)
+			d->count++;
+		return;
+	}
+	if (res->n_denials == DENIALS_MAX) {
+		res->denials_lost++;
+		return;
+	}
+	d = &res->denials[res->n_denials++];
+	*d = (struct run_denial){ keep(r, m->class_), keep(r, m->object), keep(r, m->rule), keep(r, m->reason),
+				  keep(r, request_for(m, request, sizeof(request))), 1 };
+	events_denial(&r->events, d);
+}
+
+static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
+{
+	const Sbx__Control__Denial *m = msg->denial;
+	struct audit_event e = {
+		.pid = m->pid, .exe = m->exe, .source = h == &r->sentry ? "sentry" : "gofer", .class = m->class_,
+		.op = m->op, .object = m->object, .verdict = "deny", .rule = m->rule, .reason = m->reason, .count = 1,
+	};
+
+	count_denial(r, m);
+	if (r->spec->audit)
+		audit_write(r->spec->audit, r->res->id, &e);
+}
+
+static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
+{
+	const Sbx__Control__Audit *m = msg->audit;
+	struct audit_event e = {
+		.pid = m->pid, .exe = m->exe, .source = h == &r->sentry ? "sentry" : "gofer", .class = m->class_,
+		.op = m->op, .object = m->object, .mode = m->mode, .verdict = m->verdict, .rule = m->rule,
+		.reason = m->reason, .count = m->count,
+	};
+
+	if (!strcmp(m->verdict, "deny")) {
+		Sbx__Control__Denial d = SBX__CONTROL__DENIAL__INIT;
+
+		d.class_ = m->class_;
+		d.op = m->op;
+		d.object = m->object;
+		d.rule = m->rule;
+		d.reason = m->reason;
+		count_denial(r, &d);
+	}
+	if (r->spec->audit)
+		audit_write(r->spec->audit, r->res->id, &e);
+}
+
+static void keep_lists(struct run *r, const Sbx__Control__Exited *m)
+{
+	struct run_result *res = r->res;
+	size_t n = MIN(m->n_changes, (size_t)LIST_MAX);
+
+	res->changes = pool_alloc(&res->pool, n * sizeof(*res->changes));
+	for (size_t i = 0; res->changes && i < n; i++) {
+		res->changes[i] = (struct run_change){ keep(r, m->changes[i]->op), keep(r, m->changes[i]->path),
+						       m->changes[i]->bytes, m->changes[i]->mode };
+		res->n_changes++;
+	}
+	n = MIN(m->n_background, (size_t)LIST_MAX);
+	res->background = pool_alloc(&res->pool, n * sizeof(*res->background));
+	for (size_t i = 0; res->background && i < n; i++) {
+		res->background[i] = (struct run_background){ m->background[i]->pid, keep(r, m->background[i]->cmd) };
+		res->n_background++;
+	}
+}
+
+static void on_exited(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
+{
+	const Sbx__Control__Exited *m = msg->exited;
+	struct run_usage *u = &r->res->usage;
+
+	if (r->exited)
+		return;
+	r->exited = true;
+	r->wait_status = m->wait_status;
+	r->hit_tasks = m->hit_task_limit;
+	r->hit_disk = m->hit_disk_limit;
+	r->hit_memory = m->hit_memory_limit;
+	r->hit_cpu = m->hit_cpu_limit;
+	r->banned = m->banned;
+	*u = (struct run_usage){ m->cpu_user_ms, m->cpu_sys_ms, m->max_rss_kib * 1024, m->store_bytes, m->tasks_peak };
+	keep_lists(r, m);
+	if (m->counters[0])
+		r->res->counters = keep(r, m->counters);
+}
+
+static void on_waiting(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
+{
+	r->res->waiting_for_input = msg->waiting->waiting;
+	events_waiting(&r->events, msg->waiting->waiting);
+}
+
+enum { FROM_SENTRY = 1, FROM_GOFER = 2 };
+
+static const struct {
+	Sbx__Control__Message__MCase type;
+	unsigned from;
+	void (*fn)(struct run *r, struct helper *h, const Sbx__Control__Message *msg);
+} handlers[] = {
+	{ SBX__CONTROL__MESSAGE__M_STARTED, FROM_SENTRY | FROM_GOFER, on_started },
+	{ SBX__CONTROL__MESSAGE__M_EXITED, FROM_SENTRY, on_exited },
+	{ SBX__CONTROL__MESSAGE__M_WAITING, FROM_SENTRY, on_waiting },
+	{ SBX__CONTROL__MESSAGE__M_DENIAL, FROM_SENTRY | FROM_GOFER, on_denial },
+	{ SBX__CONTROL__MESSAGE__M_AUDIT, FROM_SENTRY | FROM_GOFER, on_audit },
+};
+
+static bool dispatch(struct run *r, struct helper *h, const Sbx__Control__Message *m)
+{
+	unsigned from = h == &r->sentry ? FROM_SENTRY : FROM_GOFER;
+
+	for (size_t i = 0; i < ARRAY_SIZE(handlers); i++) {
+		if (handlers[i].type != m->m_case)
+			continue;
+		if (!(handlers[i].from & from))
+			return false;
+		handlers[i].fn(r, h, m);
+		return true;
+	}
+	return false;
+}
+
+bool run_receive(struct run *r, struct helper *h)
+{
+	Sbx__Control__Message *m;
+	int fds[WIRE_FDS_MAX], ret;
+	unsigned n_fds;
+	bool ok;
+
+	if (h->control < 0)
+		return false;
+	ret = control_recv(h->control, &m, fds, &n_fds);
+	if (ret == -EAGAIN)
+		return false;
+	if (ret <= 0) {
+		/* End of file comes with the helper's death, which its pidfd reports. */
+		host_close(h->control);
+		h->control = -1;
+		if (ret < 0 && ret != -ECONNRESET)
+			run_fail(r, "a helper sent a broken message");
+		return false;
+	}
+	while (n_fds)
+		host_close(fds[--n_fds]); /* no message to us carries any */
+	ok = dispatch(r, h, m);
+	sbx__control__message__free_unpacked(m, NULL);
+	if (!ok) {
+		log_dbg(CH_MONITOR, "%s sent a message that is not its to send", h->name);
+		run_fail(r, "a helper sent a message that is not its to send");
+	}
+	return ok;
+}
+
+void run_audit(struct run *r, const char *class, const char *op, const char *object, const char *verdict,
+	       const char *rule, const char *reason)
+{
+	struct audit_event e = {
+		.source = "monitor", .class = class, .op = op, .object = object, .verdict = verdict, .rule = rule,
+		.reason = reason, .count = 1,
+	};
+
+	if (r->spec->audit)
+		audit_write(r->spec->audit, r->res->id, &e);
+}

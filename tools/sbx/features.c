@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sbx features: what this host and this build offer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/jsonw.h"
+#include "base/macros.h"
+#include "tools/sbx/verb.h"
+
+/* Tries @flags in a child, which ends with 0 when they can be had. */
+static bool can_unshare(int flags)
+{
+	pid_t pid = fork();
+	int st;
+
+	if (pid == 0)
+		_exit(unshare(flags) < 0);
+	return pid > 0 && waitpid(pid, &st, 0) == pid && st == 0;
+}
+
+static bool has_userns(void)
+{
+	return can_unshare(CLONE_NEWUSER);
+}
+
+static bool has_pidns(void)
+{
+	return can_unshare(CLONE_NEWUSER | CLONE_NEWPID);
+}
+
+static bool has_netns(void)
+{
+	return can_unshare(CLONE_NEWUSER | CLONE_NEWNET);
+}
+
+static bool has_notif(void)
+{
+	unsigned action = SECCOMP_RET_USER_NOTIF;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+/* SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP: Linux 6.6. There is no way to ask but the version. */
+static bool has_sync_wakeup(void)
+{
+	unsigned major = 0, minor = 0;
+	struct utsname u;
+
+	return uname(&u) == 0 && sscanf(u.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 6 || (major == 6 && minor >= 6));
+}
+
+static bool has_kvm(void)
+{
+	return access("/dev/kvm", R_OK | W_OK) == 0;
+}
+
+static bool has_cgroup2(void)
+{
+	return access("/sys/fs/cgroup/cgroup.procs", W_OK) == 0;
+}
+
+static bool has_openat2(void)
+{
+	return syscall(SYS_openat2, -1, "", NULL, 0) < 0 && errno != ENOSYS;
+}
+
+static bool is_secure_build(void)
+{
+#ifdef SBX_SANITIZED
+	return false;
+#else
+	return true;
+#endif
+}
+
+static const struct feature {
+	const char *name;
+	bool (*have)(void);
+	const char *without; /* what it means when it is not there */
+} features[] = {
+	{ "seccomp_notify", has_notif, "platform unotify cannot run" },
+	{ "seccomp_sync_wakeup", has_sync_wakeup, "system calls of the guest are slower" },
+	{ "openat2", has_openat2, "the gofer cannot serve files" },
+	{ "user_namespace", has_userns, "sentry and stubs keep the caller's namespaces" },
+	{ "pid_namespace", has_pidns, "sbx itself kills what a dead sentry leaves" },
+	{ "net_namespace", has_netns, "only its filter keeps the sentry from the network" },
+	{ "cgroup2_writable", has_cgroup2, "memory is limited by sampling" },
+	{ "kvm", has_kvm, "platform kvm cannot run" },
+	{ "secure_build", is_secure_build, "insecure build: sanitizers need a wider host filter" },
+};
+
+int verb_features(int argc, char **argv)
+{
+	struct strbuf sb = { 0 };
+	struct jsonw w = { .sb = &sb };
+	bool json = argc == 2 && !strcmp(argv[1], "--json");
+
+	if (argc > 2 || (argc == 2 && !json))
+		return verb_fail("usage: sbx features [--json]");
+	jsonw_open(&w, NULL, '{');
+	jsonw_str(&w, "version", PACKAGE_VERSION);
+	for (size_t i = 0; i < ARRAY_SIZE(features); i++) {
+		bool have = features[i].have();
+
+		jsonw_bool(&w, features[i].name, have);
+		if (!json)
+			printf("%-20s %s%s%s\n", features[i].name, have ? "yes" : "no", have ? "" : ": ",
+			       have ? "" : features[i].without);
+	}
+	jsonw_close(&w, '}');
+	if (json && strbuf_ok(&sb))
+		printf("%s\n", sb.p);
+	strbuf_fini(&sb);
+	return 0;
+}

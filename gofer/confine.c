@@ -1,31 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * isolated
- *   Gives up: the terminal, core dumps, outliving its monitor, and (where it may) the view of the host's mount table.
- *   Still has: the host's files, because the grants are opened by path next.
- * steady
- *   Gives up: every path (the root is an empty directory where a mount namespace could be had), all capabilities but
- *   those named in keep_caps(), ptrace of it by its user, every system call that is not in the list below.
- *   Still has: the granted trees by their O_PATH fds, /proc/self/fd for reopening them, its two sockets.
- */
 #include "gofer/confine.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <seccomp.h>
-#include <signal.h>
 #include <sys/capability.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+<<<<<<< HEAD
 #include "base/macros.h"
 #include "gofer/reopen.h"
+=======
+#include "gofer/reopen.h"
+#include "policy/roles.h"
+>>>>>>> refs/heads/gofer
 
 static int enter_mount_ns(struct confine *c)
 {
@@ -43,35 +33,16 @@ static int enter_mount_ns(struct confine *c)
 int confine_isolate(struct confine *c, struct sbx_err *err)
 {
 	struct rlimit rl;
+	int r = policy_enter(ROLE_GOFER, STAGE_INITIAL, err);
 
-	(void)setsid(); /* fails for a group leader: then the monitor has made the session */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		return sbx_fail(err, -errno, "parent death signal");
+	if (r < 0)
+		return r;
 	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
 		rl.rlim_cur = rl.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &rl); /* less fds only means more reopening */
 	}
-	rl = (struct rlimit){ 0, 0 };
-	if (setrlimit(RLIMIT_CORE, &rl) < 0)
-		return sbx_fail(err, -errno, "core limit");
-	umask(0);
 	(void)enter_mount_ns(c); /* where it may not, the walk checks are the only line; Started tells */
 	return 0;
-}
-
-/* An empty, read-only tmpfs becomes the root; the old one goes away. */
-static int empty_root(void)
-{
-	if (mount("none", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4k,nr_inodes=2,mode=555") < 0)
-		return -errno;
-	if (mount(NULL, "/proc", NULL, MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0)
-		return -errno;
-	if (chdir("/proc") < 0)
-		return -errno;
-	if (syscall(SYS_pivot_root, ".", ".") == 0)
-		return umount2(".", MNT_DETACH) < 0 ? -errno : 0;
-	/* The root of an initramfs cannot be pivoted. */
-	return chroot(".") < 0 ? -errno : 0;
 }
 
 /*
@@ -115,6 +86,7 @@ out:
 	return r;
 }
 
+<<<<<<< HEAD
 struct rule {
 	int nr;
 	const char *why;
@@ -217,24 +189,23 @@ static int load_filter(const struct confine *c)
 	return r;
 }
 
+=======
+>>>>>>> refs/heads/gofer
 int confine_steady(struct confine *c, struct sbx_err *err)
 {
 	int r;
 
 	if (c->mount_ns)
+<<<<<<< HEAD
 		c->empty_root = empty_root() == 0;
+=======
+		c->empty_root = policy_empty_root() == 0;
+>>>>>>> refs/heads/gofer
 	r = reopen_enter();
 	if (r < 0)
 		return sbx_fail(err, r, "enter /proc/self/fd");
 	r = keep_caps(c);
 	if (r < 0)
 		return sbx_fail(err, r, "drop capabilities");
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return sbx_fail(err, -errno, "no_new_privs");
-	if (prctl(PR_SET_DUMPABLE, 0) < 0)
-		return sbx_fail(err, -errno, "dumpable");
-	r = load_filter(c);
-	if (r < 0)
-		return sbx_fail(err, r, "system call filter");
-	return 0;
+	return policy_enter(ROLE_GOFER, STAGE_STEADY, err);
 }

@@ -9,13 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-<<<<<<< HEAD
-#include "base/macros.h"
-#include "gofer/reopen.h"
-=======
 #include "gofer/reopen.h"
 #include "policy/roles.h"
->>>>>>> refs/heads/gofer
 
 static int enter_mount_ns(struct confine *c)
 {
@@ -86,121 +81,12 @@ out:
 	return r;
 }
 
-<<<<<<< HEAD
-struct rule {
-	int nr;
-	const char *why;
-	unsigned n;
-	struct scmp_arg_cmp cmp[2];
-};
-
-#define ANY(name, why)          { SCMP_SYS(name), why, 0, { { 0 } } }
-#define ARG(i, op, ...)         { i, SCMP_CMP_##op, __VA_ARGS__ }
-#define ONLY(name, why, n, ...) { SCMP_SYS(name), why, n, { __VA_ARGS__ } }
-
-/* No open (openat2 alone opens), no socket, no connect, no exec, no clone, no memory that is executable. */
-static const struct rule rules[] = {
-	ANY(poll, "conn.c: gofer_serve"),
-	ANY(restart_syscall, "conn.c: poll that was stopped and continued"),
-	ANY(openat2, "node.c: walk; reopen.c; ops_open.c: create"),
-	ANY(close, "base/host/file.c: host_close"),
-	ANY(statx, "base/host/at.c: attributes"),
-	ANY(newfstatat, "base/host/file.c: host_fstat"),
-	ANY(fstatfs, "ops_walk.c: statfs; grant.c: is_pseudo"),
-	ANY(readlinkat, "ops_walk.c: readlink"),
-	ANY(getdents64, "ops_dir.c: readdir"),
-	ANY(lseek, "ops_dir.c: cookies"),
-	ANY(symlinkat, "ops_change.c"),
-	ANY(linkat, "ops_change.c"),
-	ANY(unlinkat, "ops_change.c"),
-	ANY(renameat2, "ops_change.c"),
-	ANY(utimensat, "ops_change.c: setattr"),
-	ANY(truncate, "ops_change.c: setattr"),
-	ANY(fsync, "ops_open.c: fsync of directories"),
-	ANY(getxattr, "ops_xattr.c"),
-	ANY(setxattr, "ops_xattr.c"),
-	ANY(listxattr, "ops_xattr.c"),
-	ANY(removexattr, "ops_xattr.c"),
-	ANY(brk, "malloc"),
-	ANY(munmap, "malloc"),
-	ANY(mremap, "malloc: realloc of large blocks"),
-	ANY(madvise, "malloc: giving memory back"),
-	ANY(getrandom, "malloc: start-up of its caches"),
-	ANY(clock_gettime, "audit.c, where there is no vDSO"),
-	ANY(inotify_add_watch, "watch.c"),
-	ANY(inotify_rm_watch, "watch.c"),
-	ANY(read, "watch.c: events; the only readable fds are its own"),
-	ANY(getpid, "abort"),
-	ANY(gettid, "abort"),
-	ANY(rt_sigprocmask, "abort"),
-	ANY(rt_sigreturn, "a signal handler of a sanitizer"),
-	ANY(exit_group, "the end"),
-	ONLY(mmap, "malloc", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
-	ONLY(mkdirat, "ops_change.c; no set-id bits", 1, ARG(2, MASKED_EQ, 06000, 0)),
-	ONLY(fchmodat, "ops_change.c; no set-id bits", 1, ARG(2, MASKED_EQ, 06000, 0)),
-	ONLY(mknodat, "ops_change.c: FIFO", 1, ARG(2, MASKED_EQ, S_IFMT | 06000, S_IFIFO)),
-	ONLY(mknodat, "ops_change.c: socket name", 1, ARG(2, MASKED_EQ, S_IFMT | 06000, S_IFSOCK)),
-	ONLY(write, "log.c", 1, ARG(0, EQ, 2)),
-#ifdef SBX_SANITIZED
-	/* A build for tests, not for use. */
-	ANY(write, "sanitizer reports"),
-	ANY(mmap, "sanitizer"),
-	ANY(mprotect, "sanitizer"),
-	ANY(openat, "sanitizer: /proc/self/maps"),
-	ANY(futex, "sanitizer"),
-	ANY(sigaltstack, "sanitizer"),
-	ANY(sched_yield, "sanitizer"),
-	ANY(readlink, "sanitizer"),
-	ANY(getrlimit, "sanitizer"),
-	ANY(prlimit64, "sanitizer"),
-	ANY(clone, "leak check"),
-	ANY(prctl, "leak check"),
-	ANY(ptrace, "leak check"),
-	ANY(wait4, "leak check"),
-#endif
-};
-
-static int add_rule(scmp_filter_ctx ctx, const struct rule *r)
-{
-	return seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, r->nr, r->n, r->cmp);
-}
-
-static int load_filter(const struct confine *c)
-{
-	const struct rule socks[] = {
-		ONLY(recvmsg, "wire.c: requests", 1, ARG(0, EQ, (scmp_datum_t)c->sock)),
-		ONLY(sendmsg, "wire.c: replies", 1, ARG(0, EQ, (scmp_datum_t)c->sock)),
-		ONLY(sendmsg, "main.c: Started", 1, ARG(0, EQ, (scmp_datum_t)c->control)),
-		ONLY(sendto, "audit.c; no address can be given over a connected socket", 2,
-		     ARG(0, EQ, (scmp_datum_t)c->control), ARG(4, EQ, 0)),
-	};
-	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
-	int r = ctx ? 0 : -ENOMEM;
-
-	if (r == 0)
-		r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(rules); i++)
-		r = add_rule(ctx, &rules[i]);
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(socks); i++)
-		r = add_rule(ctx, &socks[i]);
-	if (r == 0)
-		r = seccomp_load(ctx);
-	seccomp_release(ctx);
-	return r;
-}
-
-=======
->>>>>>> refs/heads/gofer
 int confine_steady(struct confine *c, struct sbx_err *err)
 {
 	int r;
 
 	if (c->mount_ns)
-<<<<<<< HEAD
-		c->empty_root = empty_root() == 0;
-=======
 		c->empty_root = policy_empty_root() == 0;
->>>>>>> refs/heads/gofer
 	r = reopen_enter();
 	if (r < 0)
 		return sbx_fail(err, r, "enter /proc/self/fd");

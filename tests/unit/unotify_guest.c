@@ -223,6 +223,11 @@ static void regs_test(long unused)
 	CHECK(CALL(__NR_arch_prctl, 0x1023, 18) == -22, "AMX cannot be asked for");
 }
 
+static void bad_regs_test(long unused)
+{
+	CALL(H_REGS, 2);
+}
+
 static void fpu_test(long unused)
 {
 	struct ymm y = { { 1, 2, 3, 4 } }, z;
@@ -728,6 +733,7 @@ static void (*const programs[])(long) = {
 	[G_SLEEP] = sleep_test,
 	[G_ORPHANS] = orphans,
 	[G_LEADER] = leader_test,
+	[G_BAD_REGS] = bad_regs_test,
 };
 
 void guest_main(long program, long arg)

@@ -54,6 +54,7 @@ enum guest_program {
 	G_SLEEP,
 	G_ORPHANS,
 	G_LEADER,
+	G_BAD_REGS,
 };
 
 #endif

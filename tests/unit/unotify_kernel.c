@@ -196,9 +196,13 @@ static void do_regs(struct gtask *t, const uint64_t *a, bool class_b)
 		tap_ok(r.fs_base == a[1] && r.gs_base == 0, "regs_get tells the bases");
 		r.fs_base = a[2];
 	} else {
-		tap_ok(r.rbx == 5 && r.rip > GUEST_CODE && r.rip < GUEST_CODE + GUEST_IMAGE && r.rcx == r.rip,
+		tap_ok((a[0] == 2 || r.rbx == 5) && r.rip > GUEST_CODE && r.rip < GUEST_CODE + GUEST_IMAGE && r.rcx == r.rip,
 		       "regs_get tells the registers");
 		r.rbx = 0x1234;
+	}
+	if (!class_b && a[0] == 2) {
+		r.rip = 0x8000000000000000ull; /* and flags that the processor must not see */
+		r.eflags = ~0ull & ~0x100ull;
 	}
 	r.rax = 55;
 	tap_eq(ops->ctx_regs_set(t->ctx, bases ? CTX_REGS_BASES : 0, &r), 0, "regs_set");
@@ -381,6 +385,7 @@ static void on_fault(struct gtask *t, const struct trap *trap)
 {
 	struct gregs r;
 
+	tk.results[21] = trap->fault.signo;
 	if (!tk.skipping || tk.n_faults >= (int)sizeof(fault_skip)) {
 		tk.n_faults++;
 		group_end(t->group, NULL);

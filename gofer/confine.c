@@ -24,8 +24,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gofer/reopen.h"
 #include "base/macros.h"
+#include "gofer/reopen.h"
 
 static int enter_mount_ns(struct confine *c)
 {
@@ -198,7 +198,7 @@ static int load_filter(const struct confine *c)
 	const struct rule socks[] = {
 		ONLY(recvmsg, "wire.c: requests", 1, ARG(0, EQ, (scmp_datum_t)c->sock)),
 		ONLY(sendmsg, "wire.c: replies", 1, ARG(0, EQ, (scmp_datum_t)c->sock)),
-		ONLY(sendmsg, "main.c: started", 1, ARG(0, EQ, (scmp_datum_t)c->control)),
+		ONLY(sendmsg, "main.c: Started", 1, ARG(0, EQ, (scmp_datum_t)c->control)),
 		ONLY(sendto, "audit.c; no address can be given over a connected socket", 2,
 		     ARG(0, EQ, (scmp_datum_t)c->control), ARG(4, EQ, 0)),
 	};
@@ -223,8 +223,9 @@ int confine_steady(struct confine *c, struct sbx_err *err)
 
 	if (c->mount_ns)
 		c->empty_root = empty_root() == 0;
-	if (fchdir(reopen_dirfd()) < 0) /* paths of fds are relative to it (reopen.h) */
-		return sbx_fail(err, -errno, "working directory");
+	r = reopen_enter();
+	if (r < 0)
+		return sbx_fail(err, r, "enter /proc/self/fd");
 	r = keep_caps(c);
 	if (r < 0)
 		return sbx_fail(err, r, "drop capabilities");

@@ -92,7 +92,7 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 	r = reopen_init();
 	if (r < 0)
 		return sbx_fail(err, r, "open /proc/self/fd");
-	r = gofer_create(fd_budget(), &g);
+	r = gofer_server_create(fd_budget(), &g);
 	if (r < 0)
 		return sbx_fail(err, r, "start");
 	audit_init(&g->audit, FD_CONTROL, cfg->audit_allows);

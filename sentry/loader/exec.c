@@ -285,7 +285,7 @@ static int switch_mm(struct exec *x)
 	struct aspace *as;
 	int rc;
 
-	futex_mm_release(t); /* while the old memory is still there */
+	futex_mm_release(t); /* while the old memory is there */
 	rc = kernel.plat->ctx_exec(old_ctx, mm_users_add(old, 0) <= 1, &as, &ctx);
 	if (rc < 0)
 		return rc;

@@ -53,6 +53,7 @@ enum guest_program {
 	G_BENCH_PARKED,
 	G_STRESS,
 	G_SLEEP,
+	G_ORPHANS,
 };
 
 #endif

@@ -74,20 +74,21 @@ static int stream_get(struct gofer *g, struct node *n, int fd, uint64_t cookie, 
 }
 
 /* There is room: reply_full() said so. */
-static void add_entry(struct reply *r, const struct host_dirent *d, uint64_t ino, const struct statx *stx)
+static void add_entry(struct reply *r, const char *name, uint64_t cookie, uint64_t ino, uint8_t type,
+		      const struct statx *stx)
 {
 	Sbx__Gofer__Dirent *e = &r->entries[r->n_entries];
-	size_t len = strlen(d->name) + 1;
+	size_t len = strlen(name) + 1;
 
 	sbx__gofer__dirent__init(e);
-	e->name = memcpy(r->names + r->name_bytes, d->name, len);
-	e->cookie = (uint64_t)d->off;
+	e->name = memcpy(r->names + r->name_bytes, name, len);
+	e->cookie = cookie;
 	if (stx) {
 		e->attr = &r->entry_attrs[r->n_entries];
 		attr_from_statx(e->attr, stx);
 	} else {
 		e->ino = ino;
-		e->dtype = d->type;
+		e->dtype = type;
 	}
 	r->entry_ptrs[r->n_entries++] = e;
 	r->name_bytes += len;
@@ -101,7 +102,8 @@ static void take_entry(struct gofer *g, struct node *n, int fd, const struct hos
 	struct statx stx;
 
 	if (d->name[0] == '.' && (!d->name[1] || (d->name[1] == '.' && !d->name[2]))) {
-		add_entry(r, d, n->id.ino, NULL); /* the real ".." of a root would tell about the host */
+		/* The real ".." of a root would tell about the host. */
+		add_entry(r, d->name, (uint64_t)d->off, n->id.ino, DT_DIR, NULL);
 		return;
 	}
 	if (mark_hides(n->mark, d->name))
@@ -113,7 +115,7 @@ static void take_entry(struct gofer *g, struct node *n, int fd, const struct hos
 		if (grant_hides_id(&g->grants, &id))
 			return;
 	}
-	add_entry(r, d, d->ino, with_attr ? &stx : NULL);
+	add_entry(r, d->name, (uint64_t)d->off, d->ino, d->type, with_attr ? &stx : NULL);
 }
 
 static bool reply_full(const struct reply *r)
@@ -164,6 +166,10 @@ GOFER_OP(op_readdir)
 	if (n->fmt != S_IFDIR)
 		return -ENOTDIR;
 	if (n->flags & NODE_BARRED) {
+		if (!q->readdir->cookie) {
+			add_entry(r, ".", 1, n->id.ino, DT_DIR, NULL);
+			add_entry(r, "..", 2, n->id.ino, DT_DIR, NULL);
+		}
 		r->msg.eof = true;
 		return 0;
 	}

@@ -95,14 +95,14 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 			ret = walk_one(g, dir, w->names[i], fid || i + 1 < w->n_names, &stx, &n);
 		if (ret < 0)
 			break;
-		reply_attr(r, &stx);
-		r->msg.walked++;
 		node_put(g->nodes, dir);
 		dir = n;
 		if (fid)
 			ret = fid_install(g->nodes, &g->fids, fid, node_get(n));
 		if (ret < 0)
 			break;
+		reply_attr(r, &stx);
+		r->msg.walked++;
 	}
 	node_put(g->nodes, dir);
 	return ret;

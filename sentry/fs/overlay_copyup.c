@@ -190,10 +190,6 @@ static int set_links(struct ovl_inode *oi, struct tmpfs_inode *ti)
 		err = store_inode_charge(ti->ts->store);
 		ti->vfs.nlink += err == 0;
 	}
-	while (err < 0 && ti->vfs.nlink > 1) {
-		store_inode_uncharge(ti->ts->store);
-		ti->vfs.nlink--;
-	}
 	return err;
 }
 
@@ -214,13 +210,6 @@ static int attach(struct ovl_inode *oi, struct tmpfs_inode *ti)
 	return err;
 }
 
-static void drop_copy(struct tmpfs_inode *ti)
-{
-	while (!S_ISDIR(ti->vfs.mode) && ti->vfs.nlink > 1)
-		tmpfs_drop_link(ti);
-	inode_put(&ti->vfs);
-}
-
 static int copy_up_one(struct ovl_inode *oi, uint64_t data)
 {
 	struct ovl_super *os = ovl_s(oi->vfs.sb);
@@ -238,7 +227,7 @@ static int copy_up_one(struct ovl_inode *oi, uint64_t data)
 	if (err == 0)
 		err = attach(oi, ti);
 	if (err < 0) {
-		drop_copy(ti);
+		inode_put(&ti->vfs);
 		return err;
 	}
 	if (x && !x->upper && ti->vfs.nlink) {

@@ -162,6 +162,9 @@ static void tmpfs_destroy(struct inode *in)
 		break;
 	}
 	tmpfs_xattr_free(ti);
+	/* A name more is a charge more; names are left only when the superblock dies. */
+	for (; !S_ISDIR(in->mode) && in->nlink > 1; in->nlink--)
+		store_inode_uncharge(ti->ts->store);
 	store_inode_uncharge(ti->ts->store);
 	free(ti);
 }

@@ -82,10 +82,12 @@ static void leave_daemon(void)
 static void eat_memory(size_t mib)
 {
 	if (fork() == 0) {
-		char *p = malloc(mib << 20);
+		volatile char *p = malloc(mib << 20);
 
-		if (p)
-			memset(p, 1, mib << 20);
+		if (p) {
+			for (size_t i = 0; i < mib << 20; i += 512)
+				p[i] = 1;
+		}
 		for (;;)
 			pause();
 	}

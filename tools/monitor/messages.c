@@ -26,6 +26,8 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 
 	if (r->started)
 		return;
+	if (h != &r->sentry && !m->error[0])
+		return; /* the gofer is ready: the sentry finds out by talking to it */
 	r->started = true;
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {
@@ -166,7 +168,7 @@ static const struct {
 	unsigned from;
 	void (*fn)(struct run *r, struct helper *h, const Sbx__Control__Message *msg);
 } handlers[] = {
-	{ SBX__CONTROL__MESSAGE__M_STARTED, FROM_SENTRY, on_started },
+	{ SBX__CONTROL__MESSAGE__M_STARTED, FROM_SENTRY | FROM_GOFER, on_started },
 	{ SBX__CONTROL__MESSAGE__M_EXITED, FROM_SENTRY, on_exited },
 	{ SBX__CONTROL__MESSAGE__M_WAITING, FROM_SENTRY, on_waiting },
 	{ SBX__CONTROL__MESSAGE__M_DENIAL, FROM_SENTRY | FROM_GOFER, on_denial },

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sentry's host calls. Whoever takes over the sentry has these: no path can be opened, nothing executed, no process
+ * made, no socket, and the only sockets that messages go over are those to the monitor and the gofer.
+ */
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+#include "base/macros.h"
+#include "policy/seccomp/rows.h"
+
+#define CONTROL_FD 3
+#define GOFER_FD   4
+
+static const struct seccomp_row rows[] = {
+	/* the platform: traps and guest memory */
+	ROW_IF(ioctl, "platform/unotify/listener.c: receive", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_RECV)),
+	ROW_IF(ioctl, "platform/unotify/listener.c: answer", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_SEND)),
+	ROW_IF(ioctl, "platform/unotify/listener.c: still there", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ID_VALID)),
+	ROW_IF(ioctl, "platform/unotify/listener.c: inject a mapping's fd", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ADDFD)),
+	ROW(process_vm_readv, "platform/unotify/mem.c; Landlock and the user namespace bound its reach to stubs"),
+	ROW(process_vm_writev, "platform/unotify/mem.c, order.c"),
+	ROW_IF(tgkill, "platform/unotify/run.c: kick", 1, ARG(2, EQ, SIGUSR2)),
+	ROW_IF(tgkill, "platform/unotify/listener.c: wake the leader", 1, ARG(2, EQ, SIGUSR1)),
+	ROW_IF(tgkill, "a stub that does not obey", 1, ARG(2, EQ, SIGKILL)),
+	ROW_IF(kill, "platform/unotify/event.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
+	ROW_IF(pidfd_send_signal, "platform/unotify/proc.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
+	ROW_IF(rt_sigaction, "platform/unotify/listener.c: the wake signal", 1, ARG(0, EQ, SIGUSR1)),
+	ROW(pidfd_open, "platform/unotify/proc.c: a new stub"),
+	ROW(wait4, "platform/unotify/start.c: the end"),
+	ROW(waitid, "platform/unotify/start.c: the end"),
+	ROW(getpid, "platform/unotify/listener.c"),
+	ROW(gettid, "platform/unotify/listener.c"),
+	ROW(rt_sigreturn, "platform/unotify/listener.c: the wake signal"),
+	ROW(rt_sigprocmask, "platform/unotify; base/host/thread.c"),
+
+	/* waiting */
+	ROW(epoll_wait, "base/host/epoll.c"),
+	ROW(epoll_pwait, "platform/unotify/deathwatch.c"),
+	ROW(epoll_ctl, "base/host/epoll.c; platform/unotify/deathwatch.c"),
+	ROW(timerfd_settime, "base/host/epoll.c; platform/unotify/deathwatch.c"),
+	ROW(poll, "base/host/hostio.c; platform/unotify/listener.c"),
+	ROW(ppoll, "poll(3) of other C libraries"),
+	ROW(futex, "base/lock.c; pthread_join"),
+	ROW(sched_yield, "base/lock.c; platform/unotify"),
+	ROW(clock_nanosleep, "platform/unotify: short waits"),
+	ROW(nanosleep, "platform/unotify: short waits"),
+	ROW(restart_syscall, "a wait that was stopped and continued"),
+	ROW(clock_gettime, "base/host/clock.c, where there is no vDSO"),
+	ROW(clock_getres, "sentry/kernel: clock_getres(2)"),
+	ROW(gettimeofday, "where there is no vDSO"),
+	ROW(time, "where there is no vDSO"),
+	ROW(getcpu, "base/host/sched.c, where there is no rseq or vDSO"),
+	ROW(sched_getaffinity, "base/host/sched.c"),
+
+	/* files: fds that are ours or were donated; none can be opened */
+	ROW(read, "base/host/file.c"),
+	ROW(write, "base/host/file.c; base/log.c"),
+	ROW(readv, "sentry/fs: guest I/O on donated fds"),
+	ROW(writev, "sentry/fs: guest I/O on donated fds"),
+	ROW(pread64, "base/host/file.c"),
+	ROW(pwrite64, "base/host/file.c"),
+	ROW(preadv, "sentry/fs: guest I/O on donated fds"),
+	ROW(pwritev, "sentry/fs: guest I/O on donated fds"),
+	ROW(preadv2, "base/host/hostio.c"),
+	ROW(pwritev2, "base/host/hostio.c"),
+	ROW(lseek, "base/host/hostio.c: SEEK_DATA, SEEK_HOLE"),
+	ROW(fstat, "base/host/file.c"),
+	ROW_IF(newfstatat, "base/host/file.c: fstat(3) of glibc", 1, ARG(3, EQ, AT_EMPTY_PATH)),
+	ROW(fstatfs, "sentry/fs: statfs(2) of donated files"),
+	ROW(ftruncate, "base/host/file.c"),
+	ROW(fallocate, "base/host/file.c: also punches holes in the store"),
+	ROW(fsync, "base/host/hostio.c"),
+	ROW(fdatasync, "base/host/hostio.c"),
+	ROW(copy_file_range, "sentry/fs/overlay_copyup.c"),
+	ROW(close, "base/host/file.c"),
+	ROW(memfd_create, "base/host/file.c: a mapped file's own memory"),
+	ROW_IF(fcntl, "sentry/fs: flags of a donated fd", 1, ARG(1, EQ, F_GETFL)),
+	ROW_IF(fcntl, "base/host: a second fd", 1, ARG(1, EQ, F_DUPFD_CLOEXEC)),
+	ROW_IF(fcntl, "base/host/file.c", 1, ARG(1, EQ, F_GETFD)),
+	ROW_IF(fcntl, "base/host/file.c", 1, ARG(1, EQ, F_SETFD)),
+	ROW_IF(fcntl, "base/host/seal.c", 1, ARG(1, EQ, F_ADD_SEALS)),
+	ROW_IF(fcntl, "base/host/seal.c", 1, ARG(1, EQ, F_GET_SEALS)),
+	ROW_IF(ioctl, "base/host/hostio.c", 1, ARG(1, EQ, FIONREAD)),
+	ROW_IF(ioctl, "sentry/fs: the caller's terminal", 1, ARG(1, EQ, TIOCGWINSZ)),
+	ROW_IF(ioctl, "sentry/fs: the caller's terminal", 1, ARG(1, EQ, TCGETS)),
+	ROW_IF(sendmsg, "base/wire: to the monitor", 1, ARG(0, EQ, CONTROL_FD)),
+	ROW_IF(sendmsg, "base/wire: to the gofer", 1, ARG(0, EQ, GOFER_FD)),
+	ROW_IF(recvmsg, "base/wire: from the monitor", 1, ARG(0, EQ, CONTROL_FD)),
+	ROW_IF(recvmsg, "base/wire: from the gofer", 1, ARG(0, EQ, GOFER_FD)),
+
+	/* our own memory; none of it ever executable */
+	ROW_IF(mmap, "malloc; base/host/map.c", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
+	ROW_IF(mprotect, "malloc", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
+	ROW(munmap, "malloc; base/host/map.c"),
+	ROW(mremap, "malloc: realloc of large blocks"),
+	ROW(madvise, "malloc: giving memory back; the store"),
+	ROW(brk, "malloc"),
+	ROW(getrandom, "base/host/random.c"),
+
+	/* the end */
+	ROW(set_robust_list, "the end of a thread"),
+	ROW(rseq, "the end of a thread"),
+	ROW(exit, "the end of a thread"),
+	ROW(exit_group, "the end"),
+	ROW_IF(tgkill, "abort", 1, ARG(2, EQ, SIGABRT)),
+	ROW_IF(rt_sigaction, "abort", 1, ARG(0, EQ, SIGABRT)),
+};
+
+const struct seccomp_table seccomp_sentry = { "sentry", rows, ARRAY_SIZE(rows) };

@@ -431,8 +431,11 @@ void fs_ctx_put(struct fs_ctx *fs)
 	(void)fs;
 }
 
+uint32_t event_noted;
+
 void event_run(void)
 {
+	event_noted = 0;
 	ktimer_run(clock_mono_ns());
 }
 
@@ -539,5 +542,6 @@ void fake_pass_time(uint64_t ns)
 	const struct timespec ts = { .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
 
 	nanosleep(&ts, NULL);
+	event_noted = 1;
 	kernel_idle(NULL);
 }

@@ -33,7 +33,7 @@ struct fake_ctx {
 
 struct aspace {
 	int refs;
-	uint8_t mem[FAKE_SIZE];
+	uint8_t mem[FAKE_SIZE] __attribute__((aligned(16)));
 };
 
 extern unsigned fake_reads, fake_writes; /* guest copies so far */

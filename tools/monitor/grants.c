@@ -12,10 +12,11 @@
 #include "base/host/file.h"
 #include "policy/hide.h"
 
-/* What runs on the host later, outside the sandbox, when somebody uses the repository. */
+/* What runs on the host later, outside the sandbox, when somebody uses the repository. What is below a name is meant
+ * too. */
 static const char *const git_protect[] = {
-	"**/.git/hooks/**", "**/.git/hooks", "**/.git/config", "**/.git/config.worktree", "**/.git/info/attributes",
-	"**/.git/modules/*/config", "**/.git/modules/*/hooks/**",
+	"**/.git/hooks", "**/.git/config", "**/.git/config.worktree", "**/.git/info/attributes",
+	"**/.git/modules/**/config", "**/.git/modules/**/hooks",
 };
 
 static const struct {
@@ -203,16 +204,14 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 /* A git directory that need not be called ".git": the same names as in git_protect, by its path. */
 static int protect_git_dir(struct grant_set *set, const char *dir)
 {
-	static const char *const below[] = { "/hooks", "/hooks/**", "/config", "/config.worktree", "/info/attributes" };
-	char pattern[2 * PATH_MAX + 32], *p = pattern;
+	static const char *const below[] = { "/hooks", "/config", "/config.worktree", "/info/attributes" };
+	char pattern[PATH_MAX + 32];
+	size_t n = 0;
 
-	for (; *dir; dir++) {
-		if (strchr("*?[\\", *dir))
-			*p++ = '\\';
-		*p++ = *dir;
-	}
+	for (; dir[n]; n++)
+		pattern[n] = strchr("*?[]\\", dir[n]) ? '?' : dir[n];
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		strcpy(p, below[i]);
+		strcpy(pattern + n, below[i]);
 		if (str_list_add(set->pool, &set->protect, pattern))
 			return -ENOMEM;
 	}

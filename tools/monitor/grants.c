@@ -200,16 +200,14 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
  */
 static int protect_git_dir(struct grant_set *set, const char *dir)
 {
-	static const char *const below[] = { "/hooks", "/hooks/**", "/config", "/config.worktree", "/info/attributes" };
-	char pattern[2 * PATH_MAX + 32], *p = pattern;
+	static const char *const below[] = { "/hooks", "/config", "/config.worktree", "/info/attributes" };
+	char pattern[PATH_MAX + 32];
+	size_t n = 0;
 
-	for (; *dir; dir++) {
-		if (strchr("*?[\\", *dir))
-			*p++ = '\\';
-		*p++ = *dir;
-	}
+	for (; dir[n]; n++)
+		pattern[n] = strchr("*?[]\\", dir[n]) ? '?' : dir[n];
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		strcpy(p, below[i]);
+		strcpy(pattern + n, below[i]);
 		if (str_list_add(set->pool, &set->protect, pattern))
 			return -ENOMEM;
 	}

@@ -24,6 +24,14 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 {
 	const Sbx__Control__Started *m = msg->started;
 
+	if (h == &r->gofer) {
+		/* Only a failure is news: the sentry is given nothing to start from. */
+		if (m->error[0]) {
+			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error, strlen(m->error));
+			run_fail(r, r->gofer_error);
+		}
+		return;
+	}
 	if (r->started)
 		return;
 	if (h != &r->sentry && !m->error[0])

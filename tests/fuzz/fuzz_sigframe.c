@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guest memory that the kernel parses on sigreturn (frame, FPU state) and at the end of a thread (robust list). */
+/* Guest memory that the kernel parses on sigreturn (frame, FPU state) and at the end of a thread
+ * (robust list). */
 #include <stddef.h>
 #include <string.h>
 
@@ -25,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	memcpy(&at, data, sizeof(at));
 	memset(fake_mem(t, FAKE_BASE), 0, FAKE_SIZE);
-	memcpy(fake_mem(t, FAKE_BASE), data + sizeof(at), MIN(size - sizeof(at), (size_t)FAKE_SIZE));
+	memcpy(fake_mem(t, FAKE_BASE), data + sizeof(at),
+	       MIN(size - sizeof(at), (size_t)FAKE_SIZE));
 	regs.rsp = FAKE_BASE + 8 + at;
 	if (sigframe_pop(t, &regs, &mask) < 0 && regs.eflags != 0x202)
 		__builtin_trap(); /* a refused frame changes nothing */

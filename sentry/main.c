@@ -47,6 +47,15 @@ static int step_config(struct sbx_err *err)
 	return 0;
 }
 
+/* Its own user namespace and the rest that a process of one thread can still do. */
+static int step_identity(struct sbx_err *err)
+{
+	const struct policy_options o = { .no_userns = cfg->no_userns };
+
+	policy_set_options(&o);
+	return policy_enter(ROLE_SENTRY, STAGE_IDENTITY, err);
+}
+
 /* Donated files and gofer files are host fds: take what the system allows. */
 static int step_rlimits(struct sbx_err *err)
 {
@@ -135,6 +144,7 @@ static const struct {
 	int (*run)(struct sbx_err *err);
 } steps[] = {
 	{ "config", step_config },
+	{ "identity", step_identity },
 	{ "rlimits", step_rlimits },
 	{ "kernel", step_kernel },
 	{ "platform", step_platform },

@@ -222,6 +222,7 @@ static void on_birth(struct platform *p, const struct seccomp_notif *n)
 	c->token = 0;
 	if (!c->proc->pid && proc_born(c->proc, (pid_t)n->pid) < 0) {
 		violation(p, NULL, n, "no pidfd");
+		proc_died(c->proc, SIGKILL);
 		return;
 	}
 	list_del(&c->as_node);
@@ -261,6 +262,8 @@ static void on_done(struct platform *p, struct uctx *c, const struct seccomp_not
 		violation(p, c, n, "bad report");
 		return;
 	}
+	if (c && c->state != UCTX_ORDERED && birth_lookup(p, a[5]) && proc_check_dead(c->proc))
+		c = NULL; /* a child got the number of a thread whose death is not yet known */
 	if (!c) {
 		on_birth(p, n);
 		return;

@@ -98,12 +98,17 @@ static void fill_vectors(uint64_t *v, const struct exec_strings *s, const struct
 	l->env_end = at->strings + s->len;
 }
 
+/* Where the guest address @a lies in the buffer. */
+static uint8_t *host_of(const struct stack_image *st, uaddr_t a)
+{
+	return st->buf + (a - st->sp);
+}
+
 int stack_build(struct stack_image *st, const struct stack_args *a, struct mm_layout *l)
 {
 	const struct exec_strings *s = a->strings;
 	size_t n_fn = strlen(a->execfn) + 1;
 	uint32_t jitter;
-	uint8_t *host;
 	struct places at;
 	uaddr_t p;
 
@@ -120,12 +125,11 @@ int stack_build(struct stack_image *st, const struct stack_args *a, struct mm_la
 	st->buf = calloc(1, st->len);
 	if (!st->buf)
 		return -ENOMEM;
-	host = st->buf - st->sp; /* guest address to buffer */
-	memcpy(host + at.execfn, a->execfn, n_fn);
+	memcpy(host_of(st, at.execfn), a->execfn, n_fn);
 	if (s->len)
-		memcpy(host + at.strings, s->block, s->len);
-	memcpy(host + at.platform, platform_name, sizeof(platform_name));
-	kernel_random(host + at.random, 16);
+		memcpy(host_of(st, at.strings), s->block, s->len);
+	memcpy(host_of(st, at.platform), platform_name, sizeof(platform_name));
+	kernel_random(host_of(st, at.random), 16);
 	fill_vectors((uint64_t *)st->buf, s, &at, l);
 	l->start_stack = st->sp;
 	return 0;

@@ -83,7 +83,9 @@ static void fill_siginfo(struct linux_signalfd_siginfo *o, const struct linux_si
 		o->status = i->kill_chld.status;
 		o->utime = (uint64_t)i->kill_chld.utime;
 		o->stime = (uint64_t)i->kill_chld.stime;
-		/* fallthrough */
+		o->pid = (uint32_t)i->kill_chld.pid;
+		o->uid = i->kill_chld.uid;
+		break;
 	case LAYOUT_KILL:
 		o->pid = (uint32_t)i->kill_chld.pid;
 		o->uid = i->kill_chld.uid;

@@ -24,8 +24,18 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 {
 	const Sbx__Control__Started *m = msg->started;
 
+	if (h == &r->gofer) {
+		/* Only a failure is news: the sentry is given nothing to start from. */
+		if (m->error[0]) {
+			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error, strlen(m->error));
+			run_fail(r, r->gofer_error);
+		}
+		return;
+	}
 	if (r->started)
 		return;
+	if (h != &r->sentry && !m->error[0])
+		return; /* the gofer is ready: the sentry finds out by talking to it */
 	r->started = true;
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {
@@ -166,7 +176,7 @@ static const struct {
 	unsigned from;
 	void (*fn)(struct run *r, struct helper *h, const Sbx__Control__Message *msg);
 } handlers[] = {
-	{ SBX__CONTROL__MESSAGE__M_STARTED, FROM_SENTRY, on_started },
+	{ SBX__CONTROL__MESSAGE__M_STARTED, FROM_SENTRY | FROM_GOFER, on_started },
 	{ SBX__CONTROL__MESSAGE__M_EXITED, FROM_SENTRY, on_exited },
 	{ SBX__CONTROL__MESSAGE__M_WAITING, FROM_SENTRY, on_waiting },
 	{ SBX__CONTROL__MESSAGE__M_DENIAL, FROM_SENTRY | FROM_GOFER, on_denial },

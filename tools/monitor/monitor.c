@@ -28,6 +28,7 @@
 #include "base/host/file.h"
 #include "base/host/spawn.h"
 #include "base/log.h"
+#include "policy/roles.h"
 #include "tools/monitor/config.h"
 #include "tools/monitor/monitor_priv.h"
 #include "tools/monitor/result.h"
@@ -275,6 +276,15 @@ static void run_loop(struct run *r)
 	drain(r);
 }
 
+/* Both helpers run: what is left needs few host calls. */
+static int confine(struct run *r, struct sbx_err *err)
+{
+	const struct policy_options o = { .log_filter = r->spec->debug_channels != NULL };
+
+	policy_set_options(&o);
+	return policy_enter(ROLE_SBX, STAGE_STEADY, err);
+}
+
 static const struct run_step {
 	const char *name;
 	int (*fn)(struct run *r, struct sbx_err *err);
@@ -284,6 +294,7 @@ static const struct run_step {
 	{ "streams", streams_open },
 	{ "helpers", start_helpers },
 	{ "configuration", send_configs },
+	{ "confine", confine },
 };
 
 static void run_init(struct run *r, const struct run_spec *spec, struct run_result *res)

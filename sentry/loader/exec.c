@@ -18,13 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
-#include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/loader/image.h"
 #include "sentry/loader/script.h"
@@ -192,6 +192,12 @@ static int prepare_cred(struct exec *x)
 	return 0;
 }
 
+/* A random offset in pages below 2^@bits, unless the task asked for none: personality(2). */
+static uint64_t exec_random(const struct task *t, unsigned bits)
+{
+	return t->personality & ADDR_NO_RANDOMIZE ? 0 : mm_random_pages(bits);
+}
+
 static void note_layout(struct exec *x)
 {
 	struct mm_layout *l = mm_layout(x->mm);
@@ -210,7 +216,7 @@ static void note_layout(struct exec *x)
 	}
 	if (l->start_code == UINT64_MAX)
 		l->start_code = l->end_code = 0;
-	mm_set_brk(x->mm, x->image.elf.high + bias + mm_random_pages(BRK_RND_BITS));
+	mm_set_brk(x->mm, x->image.elf.high + bias + exec_random(x->t, BRK_RND_BITS));
 }
 
 /* The whole stack is mapped at once, as far as the limit goes: the host fills it when it is touched. */
@@ -218,7 +224,7 @@ static int plan_stack(struct exec *x, const struct exec_strings *strings)
 {
 	uint64_t limit = task_rlimit(x->t, RLIMIT_STACK), size = MIN(limit, STACK_SIZE_MAX);
 	struct stack_args args = {
-		.top = GUEST_TASK_SIZE - mm_random_pages(STACK_RND_BITS),
+		.top = GUEST_TASK_SIZE - exec_random(x->t, STACK_RND_BITS),
 		.strings = strings,
 		.execfn = x->path && x->path[0] ? x->path : x->name,
 		.program = &x->image,
@@ -266,7 +272,7 @@ static int exec_prepare(struct exec *x, struct exec_strings *strings)
 	if (!x->exe_path || !x->mm)
 		return -ENOMEM;
 	x->batch.mm = x->mm;
-	mm_set_base(x->mm, task_rlimit(x->t, RLIMIT_STACK));
+	mm_set_base(x->mm, task_rlimit(x->t, RLIMIT_STACK), !(x->t->personality & ADDR_NO_RANDOMIZE));
 	rc = image_plan(&x->image, &x->batch, x->t, false);
 	if (rc == 0 && x->interp)
 		rc = image_plan(&x->interp_image, &x->batch, x->t, true);
@@ -330,6 +336,7 @@ static void become(struct exec *x)
 	if (x->cred->uid != x->cred->euid || x->cred->gid != x->cred->egid)
 		t->pdeath_signal = 0;
 	t->tg->dumpable = vfs_permission(x->cred, x->file->inode, MAY_READ) == 0;
+	t->personality &= ~(uint32_t)READ_IMPLIES_EXEC;
 	cred_put(t->cred);
 	t->cred = x->cred;
 	x->cred = NULL;
@@ -359,9 +366,7 @@ static int exec_commit(struct exec *x)
 		return 0;
 	}
 	/* -ESRCH: it was killed meanwhile, which a trap will tell. */
-	rc = kernel.plat->ctx_resume(t->ctx);
-	if (rc == 0 && sig_pending(t))
-		kernel.plat->ctx_interrupt(t->ctx);
+	(void)kernel.plat->ctx_resume(t->ctx);
 	return 0;
 }
 

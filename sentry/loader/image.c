@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include "sentry/kernel/kernel.h"
+#include "sentry/kernel/task.h"
 #include "sentry/mm/mm.h"
 #include "sentry/vfs/vfs.h"
 
@@ -62,7 +64,7 @@ int image_interp(struct image *img, char *buf)
 }
 
 /* The bias is a multiple of the alignment; it may be "negative" and wrap. */
-static int choose_bias(struct image *img, struct mm_batch *b, bool interp)
+static int choose_bias(struct image *img, struct mm_batch *b, const struct task *t, bool interp)
 {
 	const struct elf_image *elf = &img->elf;
 	uint64_t size = elf->high - elf->low, slack = elf->align - PAGE_SIZE, base;
@@ -76,7 +78,7 @@ static int choose_bias(struct image *img, struct mm_batch *b, bool interp)
 			return -ENOMEM;
 		base += slack; /* room for the rounding */
 	} else {
-		base = DYN_BASE + mm_random_pages(DYN_RND_BITS);
+		base = DYN_BASE + (t->personality & ADDR_NO_RANDOMIZE ? 0 : mm_random_pages(DYN_RND_BITS));
 	}
 	img->bias = ROUND_DOWN(base - elf->low, elf->align);
 	return 0;
@@ -116,7 +118,7 @@ static int plan_load(struct image *img, struct mm_batch *b, struct task *t, cons
 
 int image_plan(struct image *img, struct mm_batch *b, struct task *t, bool interp)
 {
-	int rc = choose_bias(img, b, interp);
+	int rc = choose_bias(img, b, t, interp);
 
 	for (unsigned i = 0; rc == 0 && i < img->elf.n_loads; i++)
 		rc = plan_load(img, b, t, &img->elf.loads[i]);

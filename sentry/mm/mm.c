@@ -17,6 +17,7 @@
 
 #include "base/bug.h"
 #include "sentry/kernel/cred.h"
+#include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/kernel/task.h"
 #include "sentry/mm/mm_priv.h"
@@ -38,7 +39,7 @@ struct mm *mm_create(struct aspace *as)
 	}
 	ref_init(&mm->ref);
 	mm->as = as;
-	mm_set_base(mm, 8 << 20);
+	mm_set_base(mm, 8 << 20, true);
 	kernel.counters.mms++;
 	return mm;
 }
@@ -277,6 +278,17 @@ bool mm_shared_object(struct mm *mm, uaddr_t a, const void **object, uint64_t *o
 	*object = v->shm ? (const void *)v->shm : (const void *)v->file->inode;
 	*offset = v->offset + (a - v->start);
 	return true;
+}
+
+int mm_futex_key(struct mm *mm, uaddr_t a, struct futex_key *k)
+{
+	struct futex_key key = { .object = mm, .offset = a };
+
+	if (!vma_at(&mm->vmas, a))
+		return -EFAULT;
+	(void)mm_shared_object(mm, a, &key.object, &key.offset); /* private memory keeps mm and address */
+	*k = key;
+	return 0;
 }
 
 int mm_prot_at(struct mm *mm, uaddr_t a)

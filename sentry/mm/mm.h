@@ -85,8 +85,8 @@ int64_t mm_batch_map(struct mm_batch *b, struct task *t, const struct mm_map_arg
 MUST_CHECK int mm_batch_apply(struct mm_batch *b, struct vcpu_ctx *ctx);
 /* Room for @len bytes somewhere, for an image of several pieces: the address, 0 when there is none. */
 uaddr_t mm_find_free(struct mm *mm, uint64_t len);
-/* Chooses where mmap(2) begins below a stack of at most @stack_limit bytes (RLIM_INFINITY is allowed); random. */
-void mm_set_base(struct mm *mm, uint64_t stack_limit);
+/* Chooses where mmap(2) begins below a stack of at most @stack_limit bytes (RLIM_INFINITY is allowed). */
+void mm_set_base(struct mm *mm, uint64_t stack_limit, bool randomize);
 /* A random page count below 2^@bits, as bytes. */
 uint64_t mm_random_pages(unsigned bits);
 

@@ -27,7 +27,7 @@ uint64_t mm_random_pages(unsigned bits)
 	return (r & ((1ull << bits) - 1)) << PAGE_SHIFT;
 }
 
-void mm_set_base(struct mm *mm, uint64_t stack_limit)
+void mm_set_base(struct mm *mm, uint64_t stack_limit, bool randomize)
 {
 	uint64_t pad = (1ull << (STACK_RND_BITS + PAGE_SHIFT)) + STACK_GUARD_GAP, gap = stack_limit;
 
@@ -36,7 +36,8 @@ void mm_set_base(struct mm *mm, uint64_t stack_limit)
 	else
 		gap += pad;
 	gap = MAX(gap, GAP_MIN);
-	mm->mmap_base = ROUND_DOWN(GUEST_TASK_SIZE - gap - mm_random_pages(MMAP_RND_BITS), PAGE_SIZE);
+	gap += randomize ? mm_random_pages(MMAP_RND_BITS) : 0;
+	mm->mmap_base = ROUND_DOWN(GUEST_TASK_SIZE - gap, PAGE_SIZE);
 }
 
 uaddr_t mm_find_free(struct mm *mm, uint64_t len)

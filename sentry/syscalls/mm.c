@@ -5,10 +5,12 @@
 #include <linux/mman.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/uaccess.h"
 #include "sentry/mm/mm.h"
+#include "sentry/vfs/dentry.h"
 #include "sentry/vfs/fdtable.h"
 #include "sentry/vfs/file.h"
 
@@ -42,6 +44,14 @@ static unsigned map_flags(int flags)
 	return r;
 }
 
+/* personality(2) READ_IMPLIES_EXEC; a file on a noexec mount is excepted. */
+static int effective_prot(const struct task *t, int prot, const struct file *f)
+{
+	bool noexec = f && f->mnt && (f->mnt->flags & MNT_NOEXEC);
+
+	return (prot & PROT_READ) && (t->personality & READ_IMPLIES_EXEC) && !noexec ? prot | PROT_EXEC : prot;
+}
+
 int64_t sys_mmap(struct task *t, const struct sysargs *a)
 {
 	int flags = ARG_INT(a, 3);
@@ -61,6 +71,7 @@ int64_t sys_mmap(struct task *t, const struct sysargs *a)
 		if (rc < 0)
 			return rc;
 	}
+	args.prot = effective_prot(t, args.prot, args.file);
 	if (flags & MAP_HUGETLB) /* there is no pool of huge pages */
 		rc = args.file ? -EINVAL : -ENOMEM;
 	else if ((flags & MAP_TYPE) == MAP_SHARED_VALIDATE && (flags & ~MMAP_KNOWN_FLAGS))
@@ -90,7 +101,8 @@ int64_t sys_munmap(struct task *t, const struct sysargs *a)
 
 int64_t sys_mprotect(struct task *t, const struct sysargs *a)
 {
-	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1), (int)ARG_U64(a, 2), t->op.may_resume);
+	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1), effective_prot(t, (int)ARG_U64(a, 2), NULL),
+			  t->op.may_resume);
 }
 
 int64_t sys_brk(struct task *t, const struct sysargs *a)
@@ -184,7 +196,8 @@ int64_t sys_pkey_mprotect(struct task *t, const struct sysargs *a)
 {
 	if (ARG_INT(a, 3) != -1)
 		return -EINVAL;
-	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1), (int)ARG_U64(a, 2), t->op.may_resume);
+	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1), effective_prot(t, (int)ARG_U64(a, 2), NULL),
+			  t->op.may_resume);
 }
 
 int64_t sys_pkey_alloc(struct task *t, const struct sysargs *a)

@@ -14,7 +14,6 @@
 
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/kernel.h"
-#include "sentry/kernel/sig.h"
 #include "sentry/loader/exec.h"
 #include "sentry/mm/mm_priv.h"
 #include "tests/lib/tap.h"
@@ -97,11 +96,6 @@ void task_exec_done(struct task *task, const char *comm, char *exe_path)
 	strcpy(seen_comm, comm);
 	free(seen_exe);
 	seen_exe = exe_path;
-}
-
-bool sig_pending(const struct task *task)
-{
-	return false;
 }
 
 int exec_policy_check(struct task *task, const char *program, const struct exec_strings *strings)

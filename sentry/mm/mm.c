@@ -280,17 +280,6 @@ bool mm_shared_object(struct mm *mm, uaddr_t a, const void **object, uint64_t *o
 	return true;
 }
 
-int mm_futex_key(struct mm *mm, uaddr_t a, struct futex_key *k)
-{
-	struct futex_key key = { .object = mm, .offset = a };
-
-	if (!vma_at(&mm->vmas, a))
-		return -EFAULT;
-	(void)mm_shared_object(mm, a, &key.object, &key.offset); /* private memory keeps mm and address */
-	*k = key;
-	return 0;
-}
-
 int mm_prot_at(struct mm *mm, uaddr_t a)
 {
 	struct vma *v = vma_at(&mm->vmas, a);

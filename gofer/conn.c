@@ -47,7 +47,7 @@ static const struct op_desc ops[] = {
 	[REQ(WATCH)] = { "watch", op_watch },
 };
 
-int gofer_create(unsigned fd_budget, struct gofer **ret)
+int gofer_server_create(unsigned fd_budget, struct gofer **ret)
 {
 	struct gofer *g = calloc(1, sizeof(*g));
 	int r;
@@ -57,7 +57,7 @@ int gofer_create(unsigned fd_budget, struct gofer **ret)
 	g->nodes = node_table_create(fd_budget);
 	r = g->nodes ? protect_create(&g->protect) : -ENOMEM;
 	if (r < 0) {
-		gofer_destroy(g);
+		gofer_server_destroy(g);
 		return r;
 	}
 	audit_init(&g->audit, -1, false);
@@ -67,7 +67,7 @@ int gofer_create(unsigned fd_budget, struct gofer **ret)
 	return 0;
 }
 
-void gofer_destroy(struct gofer *g)
+void gofer_server_destroy(struct gofer *g)
 {
 	if (!g)
 		return;

@@ -67,8 +67,8 @@ struct gofer {
 };
 
 /* @fd_budget: O_PATH fds that may be open at once. */
-MUST_CHECK int gofer_create(unsigned fd_budget, struct gofer **ret);
-void gofer_destroy(struct gofer *g);
+MUST_CHECK int gofer_server_create(unsigned fd_budget, struct gofer **ret);
+void gofer_server_destroy(struct gofer *g);
 /* Opens the grants, and what is hidden and protected. @clone: see grant_open_root. */
 MUST_CHECK int gofer_configure(struct gofer *g, const Sbx__Control__GoferConfig *cfg, bool clone, struct sbx_err *err);
 

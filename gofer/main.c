@@ -92,7 +92,7 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 	r = reopen_init();
 	if (r < 0)
 		return sbx_fail(err, r, "open /proc/self/fd");
-	r = gofer_create(fd_budget(), &g);
+	r = gofer_server_create(fd_budget(), &g);
 	if (r < 0)
 		return sbx_fail(err, r, "start");
 	audit_init(&g->audit, FD_CONTROL, cfg->audit_allows);
@@ -110,7 +110,7 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 
 int main(void)
 {
-	struct confine c = { .sock = FD_SENTRY, .control = FD_CONTROL };
+	struct confine c = { 0 };
 	struct sbx_err err = { 0 };
 	struct gofer *g = NULL;
 	int r;
@@ -129,5 +129,5 @@ int main(void)
 	r = gofer_serve(g, FD_SENTRY, FD_CONTROL);
 	if (r < 0)
 		log_err(CH_GOFER, "%s", r == -EPROTO ? "a message that is not of the protocol" : strerror(-r));
-	return r < 0 ? 125 : 0;
+	_exit(r < 0 ? 125 : 0); /* exit handlers would only meet the filter */
 }

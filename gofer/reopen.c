@@ -17,6 +17,11 @@ int reopen_init(void)
 	proc_fd = host_open("/proc/self/fd", O_PATH | O_DIRECTORY, 0);
 	if (proc_fd < 0)
 		return proc_fd;
+	return reopen_enter();
+}
+
+int reopen_enter(void)
+{
 	return fchdir(proc_fd) < 0 ? -errno : 0;
 }
 

@@ -13,6 +13,8 @@
 
 /* Before confinement. Changes the working directory. 0 or -errno. */
 MUST_CHECK int reopen_init(void);
+/* Again, after the root was changed. */
+MUST_CHECK int reopen_enter(void);
 int reopen_dirfd(void);
 
 /* Opens the file behind @fd with @flags (O_CLOEXEC is added). The caller has checked its type. */

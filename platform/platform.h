@@ -190,7 +190,8 @@ struct platform_ops {
 	/* Values are sanitised by the platform: non-canonical rip, forbidden eflags bits never reach the processor. */
 	int (*ctx_regs_set)(struct vcpu_ctx *ctx, unsigned flags, const struct gregs *regs);
 	/* The XSAVE area in standard (not compacted) form with Linux's sw_reserved bytes filled in: get writes *len bytes
-	 * (at most FPU_STATE_MAX). set with len 0 gives the initial state; a state the processor refuses is -EINVAL. */
+	 * (at most FPU_STATE_MAX). set with len 0 gives the initial state; a state the processor refuses is -EINVAL.
+	 * Both count the end mark (extended_size of sw_reserved); bytes without valid marks are x87 and SSE only, from 512 on. */
 	int (*ctx_fpu_get)(struct vcpu_ctx *ctx, void *buf, size_t *len);
 	int (*ctx_fpu_set)(struct vcpu_ctx *ctx, const void *buf, size_t len);
 

@@ -222,6 +222,7 @@ static void on_birth(struct platform *p, const struct seccomp_notif *n)
 	c->token = 0;
 	if (!c->proc->pid && proc_born(c->proc, (pid_t)n->pid) < 0) {
 		violation(p, NULL, n, "no pidfd");
+		proc_died(c->proc, SIGKILL);
 		return;
 	}
 	list_del(&c->as_node);

@@ -34,6 +34,9 @@
 #define SECCOMP_IOCTL_NOTIF_SET_FLAGS SECCOMP_IOW(4, __u64)
 #endif
 #define NOTIF_SYNC_WAKE_UP 1ul
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10u
+#endif
 
 #define PARK_LIMIT     32
 #define CONTEXTS_MAX   16384u /* a slot each, and a bit in the death watch */
@@ -67,8 +70,10 @@ static const unsigned long ns_choices[] = {
 static int stub_copy(const uint8_t *data, size_t len)
 {
 	char path[32];
-	int fd = memfd_create("stub", MFD_CLOEXEC | MFD_ALLOW_SEALING), ro;
+	int fd = memfd_create("stub", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC), ro;
 
+	if (fd < 0 && errno == EINVAL) /* before Linux 6.3 */
+		fd = memfd_create("stub", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
 		return -errno;
 	if (write(fd, data, len) != (ssize_t)len || fchmod(fd, 0555) < 0 ||
@@ -151,7 +156,6 @@ static NORETURN void exec_stub(const struct boot *b)
 	char *const argv[] = { (char *)"stub", NULL }, *const envp[] = { NULL };
 	int sock, proc;
 
-	signal(SIGPIPE, SIG_DFL);
 	/* Else the stub's own mappings might land in the reserved range. */
 	personality(ADDR_NO_RANDOMIZE);
 	sock = fcntl(b->sock[1], F_DUPFD_CLOEXEC, HIGH_FD);

@@ -27,9 +27,10 @@ static void deliver(struct platform *p)
 {
 	while (!list_empty(&p->traps) && !p->stopping) {
 		struct uctx *c = list_first_entry(&p->traps, struct uctx, trap_node);
+		struct trap trap = c->trap; /* the callback may resume or destroy it */
 
 		list_del(&c->trap_node);
-		p->up->trap(p->up_arg, &c->base, &c->trap);
+		p->up->trap(p->up_arg, &c->base, &trap);
 	}
 }
 

@@ -182,45 +182,21 @@ static int fpu_bytes(struct task *t, uaddr_t frame, size_t have, uaddr_t addr, s
 	return copy_in(t, addr, fpu_buf + off, n);
 }
 
-/* A state without valid marks is a plain FXSAVE image: made a minimal XSAVE area that loads just x87 and SSE. */
-static size_t legacy_fpu(void)
-{
-	const struct linux_fpx_sw_bytes sw = {
-		.magic1 = LINUX_FP_XSTATE_MAGIC1,
-		.extended_size = LINUX_FXSAVE_SIZE + LINUX_XSAVE_HDR_SIZE + 4,
-		.xfeatures = 3,
-		.xstate_size = LINUX_FXSAVE_SIZE + LINUX_XSAVE_HDR_SIZE,
-	};
-	const uint64_t xstate_bv = 3;
-
-	memset(fpu_buf + LINUX_FXSAVE_SIZE, 0, LINUX_XSAVE_HDR_SIZE);
-	memcpy(fpu_buf + LINUX_FXSAVE_SIZE, &xstate_bv, sizeof(xstate_bv));
-	memcpy(fpu_buf + LINUX_FXSAVE_SW_BYTES, &sw, sizeof(sw));
-	return sw.xstate_size;
-}
-
 static int pop_fpu(struct task *t, uaddr_t frame, size_t have, uaddr_t fpstate)
 {
 	struct linux_fpx_sw_bytes sw;
-	uint32_t magic2;
-	size_t size;
+	size_t size = LINUX_FXSAVE_SIZE;
 
 	if (!fpstate)
 		return kernel.plat->ctx_fpu_set(t->ctx, NULL, 0);
 	if (fpu_bytes(t, frame, have, fpstate, 0, LINUX_FXSAVE_SIZE) < 0)
 		return -EFAULT;
 	memcpy(&sw, fpu_buf + LINUX_FXSAVE_SW_BYTES, sizeof(sw));
-	size = sw.xstate_size;
-	if (sw.magic1 != LINUX_FP_XSTATE_MAGIC1 || size < LINUX_FXSAVE_SIZE + LINUX_XSAVE_HDR_SIZE ||
-	    size > FPU_STATE_MAX || size > sw.extended_size) {
-		size = legacy_fpu();
-	} else {
-		if (fpu_bytes(t, frame, have, fpstate + LINUX_FXSAVE_SIZE, LINUX_FXSAVE_SIZE,
-			      size + sizeof(magic2) - LINUX_FXSAVE_SIZE) < 0)
+	if (sw.magic1 == LINUX_FP_XSTATE_MAGIC1 && sw.xstate_size >= LINUX_FXSAVE_SIZE + LINUX_XSAVE_HDR_SIZE &&
+	    sw.xstate_size <= FPU_STATE_MAX && sw.xstate_size <= sw.extended_size) {
+		size = sw.xstate_size + sizeof(uint32_t); /* with the end mark, which the platform checks */
+		if (fpu_bytes(t, frame, have, fpstate + LINUX_FXSAVE_SIZE, LINUX_FXSAVE_SIZE, size - LINUX_FXSAVE_SIZE) < 0)
 			return -EFAULT;
-		memcpy(&magic2, fpu_buf + size, sizeof(magic2));
-		if (magic2 != LINUX_FP_XSTATE_MAGIC2)
-			size = legacy_fpu();
 	}
 	return kernel.plat->ctx_fpu_set(t->ctx, fpu_buf, size) < 0 ? -EFAULT : 0;
 }

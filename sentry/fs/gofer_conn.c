@@ -175,7 +175,7 @@ static int send_request(struct gofer_call *c)
 
 	c->req.tag = ++conn->tag;
 	c->req.n_clunk = n;
-	c->req.clunk = conn->clunks + (conn->n_clunks - n);
+	c->req.clunk = n ? conn->clunks + (conn->n_clunks - n) : NULL;
 	if (sbx__gofer__request__get_packed_size(&c->req) > sizeof(conn->buf))
 		return -E2BIG;
 	m.len = sbx__gofer__request__pack(&c->req, conn->buf);
@@ -217,7 +217,7 @@ static int take_walk(struct gofer_call *c)
 	if (r == 0 && walked < c->n_bind)
 		r = rep->error == ENOENT || rep->error == ENOTDIR ? gofer_stale(c->bind[walked]) : 0;
 	c->n_bind = 0;
-	c->attrs = rep->attrs + i;
+	c->attrs = rep->n_attrs ? rep->attrs + i : NULL;
 	c->n_attrs = (unsigned)rep->n_attrs - i;
 	return r;
 }

@@ -47,8 +47,10 @@ static struct {
 	uint64_t armed_for;
 	/* Shared, atomic. */
 	uint64_t bits[SLOT_WORDS];
-	uint32_t fds_noted, timer_fired;
+	uint32_t timer_fired;
 } ev = { .epfd = -1, .timerfd = -1, .stopfd = -1, .armed_for = UINT64_MAX };
+
+uint32_t event_noted;
 
 static void wake_leader(void)
 {
@@ -60,7 +62,7 @@ static void note_slot(uint32_t i, uint32_t gen, uint32_t events)
 {
 	__atomic_store_n(&ev.slots[i].note, (uint64_t)gen << 32 | events, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&ev.bits[i / 64], 1ull << (i % 64), __ATOMIC_RELEASE);
-	__atomic_store_n(&ev.fds_noted, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&event_noted, 1, __ATOMIC_RELEASE);
 }
 
 static void note_timer(void)
@@ -69,6 +71,7 @@ static void note_timer(void)
 
 	DISCARD(host_read(ev.timerfd, &n, sizeof(n))); /* -EAGAIN when the leader moved it meanwhile */
 	__atomic_store_n(&ev.timer_fired, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&event_noted, 1, __ATOMIC_RELEASE);
 }
 
 static void event_thread(void *arg)
@@ -248,10 +251,9 @@ void event_timer_want(uint64_t deadline)
 
 void event_run(void)
 {
-	if (__atomic_load_n(&ev.fds_noted, __ATOMIC_RELAXED)) {
-		__atomic_store_n(&ev.fds_noted, 0, __ATOMIC_SEQ_CST);
+	/* The flag first: a note that comes later sets it again. */
+	if (__atomic_exchange_n(&event_noted, 0, __ATOMIC_SEQ_CST))
 		run_fds();
-	}
 	if (__atomic_load_n(&ev.timer_fired, __ATOMIC_ACQUIRE)) {
 		__atomic_store_n(&ev.timer_fired, 0, __ATOMIC_RELAXED);
 		ev.armed_for = UINT64_MAX;

@@ -21,6 +21,7 @@
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/timer.h"
 #include "sentry/kernel/uaccess.h"
+#include "sentry/mm/mm.h"
 
 #define N_BUCKETS 1024u
 
@@ -48,9 +49,9 @@ int futex_get_key(struct task *t, uaddr_t a, bool shared, struct futex_key *k)
 		return -EINVAL;
 	if (a >= GUEST_TASK_SIZE)
 		return -EFAULT;
-	if (shared && mm_futex_key)
-		return mm_futex_key(t->mm, a, k);
-	*k = (struct futex_key){ .object = t->mm, .offset = a };
+	/* Private memory is keyed by address even when asked for as shared: no other process can have it. */
+	if (!shared || !mm_shared_object(t->mm, a, &k->object, &k->offset))
+		*k = (struct futex_key){ .object = t->mm, .offset = a };
 	return 0;
 }
 

@@ -9,21 +9,13 @@
 #include "base/macros.h"
 #include "platform/platform.h"
 
-struct mm;
 struct task;
 
-/* What makes two addresses the same futex. Compared and hashed by value; pads are zero. */
+/* What makes two addresses the same futex. Compared by value. */
 struct futex_key {
 	const void *object; /* the mm (private), or the memory object behind a shared mapping */
 	uint64_t offset;    /* the address, or the byte offset in the object */
 };
-
-/*
- * Given by sentry/mm, optional (weak): the key of a word at @a that may be shared: for a MAP_SHARED mapping its object and
- * offset, for private memory @mm and @a. 0, or -EFAULT when nothing is mapped there. While no definition is linked the key is
- * always mm and address: right within a process.
- */
-int mm_futex_key(struct mm *mm, uaddr_t a, struct futex_key *k) __attribute__((weak));
 
 /*
  * The operations of futex(2). They may be run several times for one call; @deadline is on CLOCK_MONOTONIC, UINT64_MAX: none, and

@@ -5,6 +5,7 @@
  */
 #include "sentry/kernel/strace.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +19,7 @@
 
 #define SHOW_BYTES 48u
 #define SHOW_PATH  200u
+#define SHOW_ARGS  8u
 
 static struct {
 	char s[900];
@@ -66,6 +68,19 @@ static void put_bytes(struct task *t, uaddr_t a, uint64_t len)
 		    len > sizeof(raw) ? "..." : "");
 }
 
+static void put_argv(struct task *t, uaddr_t a)
+{
+	uint64_t p;
+
+	put("[");
+	for (unsigned i = 0; i < SHOW_ARGS && copy_in(t, a + 8 * i, &p, sizeof(p)) == 0 && p; i++) {
+		if (i)
+			put(", ");
+		put_str(t, p);
+	}
+	put("]");
+}
+
 static bool word_is(const char *w, size_t len, const char *s)
 {
 	return len == strlen(s) && !memcmp(w, s, len);
@@ -83,7 +98,13 @@ static void put_arg(struct task *t, unsigned i, const char *w, size_t len)
 
 	if (word_is(w, len, "fd") || word_is(w, len, "int") || word_is(w, len, "sig"))
 		put("%d", ARG_INT(a, i));
-	else if (word_is(w, len, "len") || word_is(w, len, "uint"))
+	else if (word_is(w, len, "dirfd") && ARG_INT(a, i) == AT_FDCWD)
+		put("AT_FDCWD");
+	else if (word_is(w, len, "dirfd"))
+		put("%d", ARG_INT(a, i));
+	else if (word_is(w, len, "argv"))
+		put_argv(t, a->a[i]);
+	else if (word_is(w, len, "len") || word_is(w, len, "size") || word_is(w, len, "uint") || word_is(w, len, "off"))
 		put("%llu", (unsigned long long)a->a[i]);
 	else if (word_is(w, len, "mode"))
 		put("0%o", ARG_U32(a, i));

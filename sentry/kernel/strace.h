@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The strace channel: one line a system call, driven by sys_desc.argfmt. That is a list of words, one an argument:
- *   fd int     signed 32 bits                  len uint   unsigned
+ *   fd int     signed 32 bits                  len size uint off   unsigned
  *   hex ptr    hexadecimal                     path str   a string in guest memory
+ *   dirfd      or AT_FDCWD                     argv       an array of strings
  *   mode       octal                           in:N       bytes in guest memory, as many as argument N says (from 0)
  *   sig        a signal's number               out:N      bytes that the call has written: as many as its result, at
  *                                                         most argument N

@@ -4,7 +4,8 @@
  *
  * References. The pid table holds one on each task that has a number (task_publish), a group one on its leader, a task one
  * on its group; a group itself is born with one that tgroup_reap() drops, which also cuts group and leader
- * apart. Others hold references only for the time of a call, or from objects such as pidfds.
+ * apart. Others hold references only for the time of a call, or from objects such as pidfds. A task without references
+ * is freed by task_bury() at the end of the trap: what handles the trap needs none of its own.
  */
 #include "sentry/kernel/task.h"
 
@@ -32,6 +33,8 @@
 #define DEFAULT_NOFILE  1024u
 #define DEFAULT_NOFILE_MAX 1048576u
 
+struct list graveyard = LIST_INIT(graveyard);
+
 struct task *task_get(struct task *t)
 {
 	ref_get(&t->ref);
@@ -43,10 +46,20 @@ void task_put(struct task *t)
 	if (!t || !ref_put(&t->ref))
 		return;
 	BUG_ON(t->ctx || t->mm || !list_empty(&t->runq_node));
-	cred_put(t->cred);
-	tgroup_put(t->tg);
-	free(t->op.more_waiters);
-	free(t);
+	list_add_tail(&graveyard, &t->runq_node);
+}
+
+void task_bury_slow(void)
+{
+	struct task *t, *tmp;
+
+	list_for_each_entry_safe(t, tmp, &graveyard, runq_node) {
+		list_del(&t->runq_node);
+		cred_put(t->cred);
+		tgroup_put(t->tg);
+		free(t->op.more_waiters);
+		free(t);
+	}
 }
 
 struct tgroup *tgroup_get(struct tgroup *tg)
@@ -361,7 +374,7 @@ struct task *task_create_first(struct cred *cred, struct fs_ctx *fs, struct fdta
 	task_publish(t, tid, true);
 	kernel.first = tgroup_get(tg);
 	cputime_watch();
-	return t;
+	return task_get(t);
 fail:
 	*err = r;
 	if (t)

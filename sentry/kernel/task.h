@@ -192,7 +192,8 @@ void task_exec_done(struct task *t, const char *comm, char *exe_path);
 
 /*
  * The first process (pid 2; pid 1 is the kernel's own reaper): a context from the platform in an empty address space,
- * STOPPED: the caller opens the program and calls exec_load(). References are taken. NULL with *err (-errno) on failure.
+ * STOPPED: the caller opens the program and calls exec_load(). References are taken; the result is the caller's.
+ * NULL with *err (-errno) on failure.
  */
 struct task *task_create_first(struct cred *cred, struct fs_ctx *fs, struct fdtable *fdt, int *err);
 

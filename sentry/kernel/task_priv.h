@@ -13,6 +13,16 @@
 struct task *task_alloc(void);
 struct tgroup *tgroup_alloc(void);
 
+/* Tasks whose last reference went, by runq_node; freed when no function that was handed them is on the stack. */
+extern struct list graveyard;
+void task_bury_slow(void);
+
+static inline void task_bury(void)
+{
+	if (!list_empty(&graveyard))
+		task_bury_slow();
+}
+
 /* May one more task be made for @parent's user? 0, or -EAGAIN. */
 MUST_CHECK int task_limit_check(const struct task *parent);
 

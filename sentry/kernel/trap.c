@@ -146,7 +146,6 @@ static inline int64_t call_once(struct task *t)
 {
 	struct sysop *op = &t->op;
 	sys_fn fn = likely(op->nr < SYS_TABLE_SIZE) ? sys_table[op->nr].fn : NULL;
-	int64_t r;
 
 	if (unlikely(log_on(CH_STRACE)))
 		strace_enter(t);
@@ -154,10 +153,7 @@ static inline int64_t call_once(struct task *t)
 		note_unimplemented(t, op->nr);
 		return -ENOSYS;
 	}
-	kernel.current = t;
-	r = fn(t, &op->args);
-	kernel.current = NULL;
-	return r;
+	return fn(t, &op->args);
 }
 
 /* The call has resumed the task itself. */
@@ -175,7 +171,7 @@ static void call_resumed(struct task *t)
 		kernel.plat->ctx_interrupt(t->ctx);
 }
 
-/* The caller holds a reference on @t: it may exit here. */
+/* @t may exit here; it stays allocated until task_bury(). */
 static void call_run(struct task *t)
 {
 	unsigned reruns = 0;
@@ -184,8 +180,11 @@ static void call_run(struct task *t)
 	do {
 		t->op.may_resume = !sig_exit_work(t, 0) && !log_on(CH_STRACE);
 		r = call_once(t);
-		if (unlikely(t->exiting))
+		if (unlikely(t->exiting)) {
+			if (log_on(CH_STRACE))
+				strace_leave(t, SYS_NO_RETURN);
 			return;
+		}
 		if (unlikely(r == SYS_BLOCKED)) {
 			if (t->state == TASK_RUNNING)
 				t->state = TASK_BLOCKED;
@@ -277,7 +276,6 @@ static void runq_run_one(struct task *t)
 {
 	int64_t r;
 
-	(void)task_get(t);
 	list_del(&t->runq_node);
 	kernel.n_runs++;
 	t->state = TASK_RUNNING;
@@ -291,7 +289,6 @@ static void runq_run_one(struct task *t)
 		call_run(t);
 	}
 	kernel.current = NULL;
-	task_put(t);
 }
 
 void runq_drain(void)
@@ -317,27 +314,27 @@ void kernel_trap(void *arg, struct vcpu_ctx *ctx, const struct trap *trap)
 	kernel.n_runs++;
 	input_wait_activity();
 	if (likely(t && t->state == TASK_RUNNING)) {
-		(void)task_get(t);
 		account_enter(t);
 		kernel.current = t;
 		trap_dispatch(t, trap);
 		kernel.current = NULL;
-		task_put(t);
 	} else if (t && trap->kind == TRAP_EXITED) {
 		/* While it was blocked or stopped. */
-		(void)task_get(t);
 		trap_exited(t, trap);
-		task_put(t);
 	}
 	if (unlikely(!list_empty(&kernel.runq)))
 		runq_drain();
 	event_timer_want(ktimer_next());
+	task_bury();
 	sbx_mutex_unlock(&lc_kernel);
 }
 
 void kernel_idle(void *arg)
 {
 	(void)arg;
+	/* Called before each wait of the leader: the usual case is that nothing has happened. */
+	if (likely(!event_pending() && list_empty(&kernel.runq) && !kernel.input_waiters))
+		return;
 	sbx_mutex_lock(&lc_kernel);
 	event_run();
 	if (!list_empty(&kernel.runq)) {
@@ -346,5 +343,6 @@ void kernel_idle(void *arg)
 		event_timer_want(ktimer_next());
 	}
 	input_wait_idle();
+	task_bury();
 	sbx_mutex_unlock(&lc_kernel);
 }

@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 
 #include "sentry/kernel/cred.h"
+#include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/kernel/task.h"
 #include "sentry/loader/image.h"
@@ -292,8 +293,10 @@ static int switch_mm(struct exec *x)
 	struct mm *old = t->mm;
 	struct vcpu_ctx *old_ctx = t->ctx, *ctx;
 	struct aspace *as;
-	int rc = kernel.plat->ctx_exec(old_ctx, mm_users_add(old, 0) <= 1, &as, &ctx);
+	int rc;
 
+	futex_mm_release(t); /* while the old memory is there */
+	rc = kernel.plat->ctx_exec(old_ctx, mm_users_add(old, 0) <= 1, &as, &ctx);
 	if (rc < 0)
 		return rc;
 	if (ctx != old_ctx) {

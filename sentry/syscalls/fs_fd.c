@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "sentry/fs/memfd.h"
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/uaccess.h"
@@ -127,19 +128,6 @@ static int64_t fcntl_owner(struct task *t, struct file *f, int cmd, uint64_t arg
 	}
 }
 
-static int64_t fcntl_seal(struct file *f, int cmd, uint64_t arg)
-{
-	if (!f->ops || !f->ops->seal)
-		return -EINVAL;
-	if (cmd == F_GET_SEALS)
-		return f->ops->seal(f, 0);
-	if (!file_writable(f))
-		return -EPERM;
-	if (arg & ~(uint64_t)(F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE | 0x20))
-		return -EINVAL;
-	return arg ? f->ops->seal(f, (uint32_t)arg) : 0;
-}
-
 /* Commands that an O_PATH descriptor does not take. */
 static int64_t fcntl_file(struct task *t, struct file *f, int cmd, uint64_t arg)
 {
@@ -165,7 +153,7 @@ static int64_t fcntl_file(struct task *t, struct file *f, int cmd, uint64_t arg)
 		return pipe_fcntl(t, f, cmd, arg);
 	case F_ADD_SEALS:
 	case F_GET_SEALS:
-		return fcntl_seal(f, cmd, arg);
+		return memfd_fcntl(t, f, cmd, arg);
 	case F_GETLEASE:
 		return F_UNLCK;
 	default: /* F_SETLEASE, F_NOTIFY: as a kernel without CONFIG_FILE_LOCKING's leases and dnotify */

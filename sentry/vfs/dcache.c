@@ -227,6 +227,7 @@ struct dentry *dentry_create_root(struct inode *root)
 	if (!d)
 		return NULL;
 	d->parent = d;
+	d->name = (char *)(uintptr_t)""; /* borrowed, as of all roots */
 	d->inode = inode_get(root);
 	if (S_ISDIR(root->mode))
 		root->alias = d;

@@ -153,7 +153,7 @@ enum last_kind { LAST_NORM, LAST_DOT, LAST_DOTDOT, LAST_ROOT };
 MUST_CHECK int path_walk_parent(struct task *t, int dirfd, const char *path, unsigned flags, struct path *dir, char *name,
 		     enum last_kind *kind, bool *trailing_slash);
 
-/* Absolute guest path of a place as seen from @root, into buf: length without the NUL, or -ENAMETOOLONG;
+/* Absolute guest path of a place as seen from @root (NULL: of the namespace), into buf: length without the NUL, or -ENAMETOOLONG;
  * " (deleted)" is appended when it is unlinked, "(unreachable)" put before when outside root. Of a loose one: its name. */
 MUST_CHECK int path_name(const struct path *p, const struct path *root, char *buf, size_t cap);
 

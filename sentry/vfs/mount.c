@@ -198,8 +198,11 @@ int path_name(const struct path *p, const struct path *root, char *buf, size_t c
 {
 	const struct dentry *d = p->dentry;
 	const struct mount *m = p->mnt;
+	struct path ns = { kernel.mnt_ns->root, kernel.mnt_ns->root->root };
 	size_t at = cap, end;
 
+	if (!root)
+		root = &ns;
 	if (!put_before(buf, &at, "", 1))
 		return -ENAMETOOLONG;
 	if (dentry_is_loose(p)) {

@@ -79,7 +79,8 @@ static int may_open(struct task *t, const struct path *p, uint32_t flags, bool c
 		if (err)
 			return err;
 	}
-	if (mask && t) {
+	/* Of an anonymous file: who may look into /proc/PID/fd has it already. */
+	if (mask && t && !inode_is_anon(in)) {
 		err = vfs_permission(t->cred, in, mask);
 		if (err)
 			return err;

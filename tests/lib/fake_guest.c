@@ -140,17 +140,27 @@ static int plat_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct greg
 
 static int plat_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len)
 {
+	const uint32_t magic2 = LINUX_FP_XSTATE_MAGIC2;
+
 	memcpy(buf, to_fake(ctx)->fpu, FAKE_FPU_SIZE);
-	*len = FAKE_FPU_SIZE;
+	memcpy((uint8_t *)buf + FAKE_FPU_SIZE, &magic2, sizeof(magic2));
+	*len = FAKE_FPU_SIZE + sizeof(magic2);
 	return 0;
 }
 
 static int plat_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len)
 {
-	if (len > FAKE_FPU_SIZE)
+	uint8_t *fpu = to_fake(ctx)->fpu;
+	uint32_t magic2 = 0;
+
+	fpu_init(fpu);
+	if (len == 0)
+		return 0;
+	if (len == FAKE_FPU_SIZE + sizeof(magic2))
+		memcpy(&magic2, (const uint8_t *)buf + FAKE_FPU_SIZE, sizeof(magic2));
+	if (len < LINUX_FXSAVE_SIZE)
 		return -EINVAL;
-	fpu_init(to_fake(ctx)->fpu);
-	memcpy(to_fake(ctx)->fpu, buf ? buf : to_fake(ctx)->fpu, len);
+	memcpy(fpu, buf, magic2 == LINUX_FP_XSTATE_MAGIC2 ? FAKE_FPU_SIZE : LINUX_FXSAVE_SW_BYTES);
 	return 0;
 }
 
@@ -274,6 +284,18 @@ void mm_stats(struct mm *mm, struct mm_stats *st)
 {
 	(void)mm;
 	memset(st, 0, sizeof(*st));
+}
+
+bool mm_shared_object(struct mm *mm, uaddr_t a, const void **object, uint64_t *offset)
+{
+	static const int shared;
+
+	if (a < FAKE_SHARED || a >= FAKE_SHARED + PAGE_SIZE)
+		return false;
+	(void)mm;
+	*object = &shared;
+	*offset = a - FAKE_SHARED;
+	return true;
 }
 
 struct fdtable {

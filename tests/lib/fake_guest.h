@@ -16,6 +16,7 @@
 #define FAKE_BASE 0x10000ull
 #define FAKE_SIZE 0x40000ull
 #define FAKE_FPU_SIZE 832u /* x87, SSE, AVX */
+#define FAKE_SHARED (FAKE_BASE + 0x10000) /* a page that counts as shared (its bytes are not) */
 #define FAKE_BLOCKED INT64_MIN
 
 struct fake_ctx {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel as unit tests of vfs need it: weak, so that the real thing wins where a test links it. Guest addresses are
- * host addresses; those of the page at fake_fault_page fault.
+ * The kernel as unit tests of vfs need it. It stands in for the real one, which a test links as well (LDFLAGS_FAKES). Guest
+ * addresses are host addresses; those of the page at fake_fault_page fault.
  */
 #include "tests/lib/fake_kernel.h"
 
@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "sentry/fs/memfd.h"
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/kernel/restart.h"
@@ -21,15 +22,13 @@
 #include "sentry/vfs/locks.h"
 #include "sentry/vfs/pipe.h"
 
-#define WEAK __attribute__((weak))
-
-WEAK struct kernel kernel;
+struct kernel kernel;
 uint64_t fake_fault_page = UINT64_MAX;
 int fake_signal;
 bool fake_signal_pending;
 unsigned fake_blocked;
 
-WEAK uint64_t clock_real_ns(void)
+uint64_t clock_real_ns(void)
 {
 	return 1700000000ull * NSEC_PER_SEC;
 }
@@ -42,7 +41,7 @@ static size_t reach(uaddr_t at, size_t n)
 	return at < fake_fault_page ? MIN(n, (size_t)(fake_fault_page - at)) : n;
 }
 
-WEAK ssize_t copy_in_part(struct task *t, uaddr_t src, void *dst, size_t n)
+ssize_t copy_in_part(struct task *t, uaddr_t src, void *dst, size_t n)
 {
 	size_t can = reach(src, n);
 
@@ -51,7 +50,7 @@ WEAK ssize_t copy_in_part(struct task *t, uaddr_t src, void *dst, size_t n)
 	return can || !n ? (ssize_t)can : -EFAULT;
 }
 
-WEAK ssize_t copy_out_part(struct task *t, uaddr_t dst, const void *src, size_t n)
+ssize_t copy_out_part(struct task *t, uaddr_t dst, const void *src, size_t n)
 {
 	size_t can = reach(dst, n);
 
@@ -60,17 +59,17 @@ WEAK ssize_t copy_out_part(struct task *t, uaddr_t dst, const void *src, size_t 
 	return can || !n ? (ssize_t)can : -EFAULT;
 }
 
-WEAK int copy_in(struct task *t, uaddr_t src, void *dst, size_t n)
+int copy_in(struct task *t, uaddr_t src, void *dst, size_t n)
 {
 	return copy_in_part(t, src, dst, n) == (ssize_t)n ? 0 : -EFAULT;
 }
 
-WEAK int copy_out(struct task *t, uaddr_t dst, const void *src, size_t n)
+int copy_out(struct task *t, uaddr_t dst, const void *src, size_t n)
 {
 	return copy_out_part(t, dst, src, n) == (ssize_t)n ? 0 : -EFAULT;
 }
 
-WEAK ssize_t copy_in_str(struct task *t, uaddr_t src, char *dst, size_t cap)
+ssize_t copy_in_str(struct task *t, uaddr_t src, char *dst, size_t cap)
 {
 	for (size_t i = 0; i < cap; i++) {
 		if (!reach(src + i, 1))
@@ -82,12 +81,12 @@ WEAK ssize_t copy_in_str(struct task *t, uaddr_t src, char *dst, size_t cap)
 	return -ENAMETOOLONG;
 }
 
-WEAK bool cred_has_cap(const struct cred *c, int cap)
+bool cred_has_cap(const struct cred *c, int cap)
 {
 	return c->cap_effective >> cap & 1;
 }
 
-WEAK bool cred_in_group(const struct cred *c, gid_t gid)
+bool cred_in_group(const struct cred *c, gid_t gid)
 {
 	for (unsigned i = 0; i < c->n_groups; i++)
 		if (c->groups[i] == gid)
@@ -95,28 +94,28 @@ WEAK bool cred_in_group(const struct cred *c, gid_t gid)
 	return c->fsgid == gid;
 }
 
-WEAK uint64_t task_rlimit(const struct task *t, unsigned resource)
+uint64_t task_rlimit(const struct task *t, unsigned resource)
 {
 	return t->tg->rlim[resource].cur;
 }
 
-WEAK void sig_send_self(struct task *t, int sig)
+void sig_send_self(struct task *t, int sig)
 {
 	fake_signal = sig;
 }
 
-WEAK int task_wait_on(struct task *t, struct waitq *q, uint32_t events)
+int task_wait_on(struct task *t, struct waitq *q, uint32_t events)
 {
 	return 0;
 }
 
-WEAK int64_t task_block(struct task *t, int64_t intr)
+int64_t task_block(struct task *t, int64_t intr)
 {
 	fake_blocked++;
 	return fake_signal_pending ? intr : SYS_BLOCKED;
 }
 
-WEAK void task_op_hold(struct task *t, void *data, void (*data_free)(void *data))
+void task_op_hold(struct task *t, void *data, void (*data_free)(void *data))
 {
 	if (t->op.data)
 		t->op.data_free(t->op.data);
@@ -124,40 +123,45 @@ WEAK void task_op_hold(struct task *t, void *data, void (*data_free)(void *data)
 	t->op.data_free = data_free;
 }
 
-WEAK void epoll_file_gone(struct file *f)
+void epoll_file_gone(struct file *f)
 {
 }
 
-WEAK void locks_file_gone(struct file *f)
+void locks_file_gone(struct file *f)
 {
 }
 
-WEAK void locks_fd_closed(struct file *f, struct fdtable *owner)
+void locks_fd_closed(struct file *f, struct fdtable *owner)
 {
 }
 
-WEAK void locks_inode_gone(struct inode *in)
+void locks_inode_gone(struct inode *in)
 {
 }
 
-WEAK int64_t locks_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
+int64_t locks_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
 {
 	return -ENOLCK;
 }
 
-WEAK int64_t locks_flock(struct task *t, struct file *f, int op)
+int64_t locks_flock(struct task *t, struct file *f, int op)
 {
 	return 0;
 }
 
-WEAK const struct file_ops fifo_file_ops;
+const struct file_ops fifo_file_ops;
 
-WEAK int64_t fifo_open(struct task *t, struct inode *in, struct file *f)
+int64_t fifo_open(struct task *t, struct inode *in, struct file *f)
 {
 	return 0;
 }
 
-WEAK int64_t pipe_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
+int64_t memfd_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
+{
+	return -EINVAL;
+}
+
+int64_t pipe_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
 {
 	return -EBADF;
 }

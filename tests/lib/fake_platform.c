@@ -288,6 +288,7 @@ struct task *fake_boot(const struct kernel_limits *limits, uint32_t uid)
 	fdtable_put(fdt);
 	fs_ctx_put(fs);
 	(void)kernel.plat->ctx_resume(t->ctx);
+	task_put(t); /* borrowed from here on: it lives until the test ends it */
 	return t;
 }
 

@@ -360,6 +360,24 @@ static void test_exit_waiting(void)
 	thr[4] = fake_thread(thr[0]);
 }
 
+static void test_shared(void)
+{
+	struct task *child = fake_fork(thr[0]);
+	const uaddr_t w = FAKE_SHARED + 64;
+
+	*word(w) = 5;
+	*(uint32_t *)fake_mem(child, w) = 5;
+	*word(W1) = 5;
+	*(uint32_t *)fake_mem(child, W1) = 5;
+	tap_eq(futex(child, w, FUTEX_WAIT, 5, 0, 0, 0), FAKE_BLOCKED, "another process waits");
+	tap_eq(futex(thr[0], w, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0, "a private wake does not reach it");
+	tap_eq(futex(thr[0], w, FUTEX_WAKE, 1, 0, 0, 0), 1, "a shared one does");
+	tap_eq(futex(child, W1, FUTEX_WAIT, 5, 0, 0, 0), FAKE_BLOCKED, "private memory");
+	tap_eq(futex(thr[0], W1, FUTEX_WAKE, 1, 0, 0, 0), 0, "is not shared");
+	task_exit(child, 0);
+	task_put(child);
+}
+
 int main(void)
 {
 	thr[0] = fake_boot();
@@ -374,5 +392,6 @@ int main(void)
 	test_waitv();
 	test_robust();
 	test_exit_waiting();
+	test_shared();
 	return tap_done();
 }

@@ -292,7 +292,7 @@ static void start(unsigned budget)
 	cfg.n_hide = ARRAY_SIZE(hide);
 	cfg.protect = protect;
 	cfg.n_protect = ARRAY_SIZE(protect);
-	tap_eq(gofer_create(budget, &g), 0, "create");
+	tap_eq(gofer_server_create(budget, &g), 0, "create");
 	if (!tap_ok(gofer_configure(g, &cfg, false, &err) == 0, "configure"))
 		printf("# %s\n", err.msg);
 	for (size_t i = 0; i < ARRAY_SIZE(gr); i++)
@@ -733,7 +733,7 @@ int main(void)
 	test_globs();
 	clunk(1);
 	clunk(2);
-	gofer_destroy(g);
+	gofer_server_destroy(g);
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", top);
 	if (fchdir(cwd) < 0 || system(cmd))
 		return 1;

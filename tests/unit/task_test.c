@@ -16,18 +16,21 @@
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/sig_deliver.h"
 #include "sentry/kernel/task.h"
+#include "sentry/kernel/task_priv.h"
 #include "sentry/kernel/uaccess.h"
 #include "sentry/syscalls/ids.h"
 #include "sentry/syscalls/prctl.h"
 #include "sentry/syscalls/process.h"
 #include "sentry/syscalls/usage.h"
+#include "sentry/vfs/fdtable.h"
+#include "sentry/vfs/vfs.h"
 #include "tests/lib/fake_platform.h"
 #include "tests/lib/tap.h"
 
 #define M(off) (FAKE_MEM_BASE + (off))
 
 /* Calls of the test's own, above Linux's numbers. */
-enum { T_RESTART = 470, T_WAIT, T_MANY, T_SLEEP };
+enum { T_RESTART = 470, T_WAIT, T_MANY, T_SLEEP, T_INPUT };
 
 static struct waitq test_wq, many_wq[40];
 static bool test_ready;
@@ -67,6 +70,17 @@ static int64_t sys_t_sleep(struct task *t, const struct sysargs *a)
 	return task_block(t, -ERESTART_BLOCK);
 }
 
+static int64_t sys_t_input(struct task *t, const struct sysargs *a)
+{
+	(void)a;
+	if (test_ready)
+		return 9;
+	if (task_wait_on(t, &test_wq, POLLIN) < 0)
+		return -ENOMEM;
+	kernel_note_input_wait(t, true);
+	return task_block(t, -ERESTARTSYS);
+}
+
 const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[LINUX_SYS_fork] = { "fork", sys_fork, SYS_FULL, "" },
 	[LINUX_SYS_vfork] = { "vfork", sys_vfork, SYS_FULL, "" },
@@ -88,6 +102,7 @@ const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[T_RESTART] = { "t_restart", sys_t_restart, SYS_FULL, "" },
 	[T_WAIT] = { "t_wait", sys_t_wait, SYS_FULL, "" },
 	[T_MANY] = { "t_many", sys_t_many, SYS_FULL, "" },
+	[T_INPUT] = { "t_input", sys_t_input, SYS_FULL, "" },
 	[T_SLEEP] = { "t_sleep", sys_t_sleep, SYS_FULL, "" },
 };
 
@@ -336,7 +351,7 @@ static void test_stop(void)
 static void test_groups(void)
 {
 	struct task *a = child_of(first), *b = child_of(first), *c;
-	pid_t pa = a->tid, pb = b->tid;
+	pid_t pa = a->tid, pb = b->tid, pc;
 
 	tap_eq(call(first, LINUX_SYS_setpgid, 0, 0, 0), -EPERM, "a session leader keeps its group");
 	tap_eq(call(first, LINUX_SYS_setpgid, 9999, 0, 0), -ESRCH, "no such process");
@@ -353,13 +368,14 @@ static void test_groups(void)
 	tap_eq(call(first, LINUX_SYS_getsid, (uint64_t)pb, 0, 0), pb, "getsid");
 	tap_eq(call(first, LINUX_SYS_getpgid, (uint64_t)pa, 0, 0), pa, "getpgid");
 	c = child_of(a);
+	pc = c->tid;
 	call(c, LINUX_SYS_setpgid, 0, 0, 0);
 	(void)sig_send_tgroup(c->tg, SIGSTOP, NULL);
 	fake_settle();
 	tap_eq(c->state, TASK_STOPPED, "a stopped grandchild in a group of its own");
 	call(a, LINUX_SYS_exit_group, 0, 0, 0);
 	fake_settle();
-	tap_ok(c->exiting || c->tg->dead || !pid_task(c->tid), "its group is orphaned: SIGHUP ends it");
+	tap_ok(!pid_task(pc), "its group is orphaned: SIGHUP ends it");
 	call(b, LINUX_SYS_exit_group, 0, 0, 0);
 	tap_ok(wait_nohang(first, pa, 0) == pa && wait_nohang(first, pb, 0) == pb, "waited for");
 	tap_ok(!pid_is_pgrp(pa) && !pid_is_session(pb), "the group and session numbers are free");
@@ -488,6 +504,86 @@ static void test_limits(void)
 	kernel.limits.tasks = 0;
 }
 
+static int input_state = -1;
+
+static void note_input(bool waiting)
+{
+	input_state = waiting;
+}
+
+static void test_input_wait(void)
+{
+	static const struct kernel_report_ops ops = { .waiting_for_input = note_input };
+	struct task *a = child_of(first);
+
+	kernel.report = &ops;
+	tap_eq(call(first, T_INPUT, 0, 0, 0), FAKE_BLOCKED, "a call waits for input");
+	kernel_idle(NULL);
+	ktimer_run(clock_mono_ns() + INPUT_WAIT_NS);
+	tap_eq(input_state, -1, "not told while another task runs");
+	tap_eq(call(a, T_WAIT, ERESTARTSYS, 0, 0), FAKE_BLOCKED, "now all wait");
+	ktimer_run(clock_mono_ns() + INPUT_WAIT_NS);
+	tap_eq(input_state, -1, "something ran meanwhile");
+	kernel_idle(NULL);
+	ktimer_run(clock_mono_ns() + 2 * INPUT_WAIT_NS);
+	tap_eq(input_state, 1, "told when nothing did");
+	test_ready = true;
+	waitq_wake(&test_wq, POLLIN);
+	fake_settle();
+	tap_ok(input_state == 0 && fake_result(first) == 9 && !kernel.input_waiters, "and when it is over");
+	test_ready = false;
+	kernel.report = NULL;
+	call(a, LINUX_SYS_exit_group, 0, 0, 0);
+	(void)wait_nohang(first, -1, 0);
+	ktimer_run(clock_mono_ns() + 10 * INPUT_WAIT_NS);
+}
+
+static void test_cpu_limit(void)
+{
+	struct task *a = child_of(first);
+	pid_t pa = a->tid;
+	uint64_t lim[2] = { 3, 5 };
+
+	memcpy(fake_mem(a, M(0)), lim, sizeof(lim));
+	set_handler(a, SIGXCPU, M(0x200), 0);
+	fake_ctx(a->ctx)->regs.rsp = M(0x8000);
+	tap_eq(fake_call(a, LINUX_SYS_prlimit64, 0, 0, M(0), 0, 0), 0, "a limit on CPU time");
+	ktimer_run(clock_mono_ns() + NSEC_PER_SEC);
+	tap_ok(!sig_pending(a), "is not reached");
+	a->utime_ns += 4 * NSEC_PER_SEC;
+	ktimer_run(clock_mono_ns() + NSEC_PER_SEC);
+	tap_ok(sig_pending(a), "the soft one sends SIGXCPU");
+	fake_settle();
+	a->stime_ns += NSEC_PER_SEC;
+	ktimer_run(clock_mono_ns() + NSEC_PER_SEC);
+	tap_ok(wait_nohang(first, pa, 0) == pa && status_of(first) == SIGKILL, "the hard one kills");
+	ktimer_run(clock_mono_ns() + NSEC_PER_SEC);
+}
+
+static void test_pidfd(void)
+{
+	struct task *a = child_of(first);
+	int64_t fd = call(first, LINUX_SYS_pidfd_open, (uint64_t)a->tid, 0, 0);
+	struct waitq *q = NULL;
+	struct file *f;
+	pid_t pa = a->tid;
+
+	tap_ok(fd >= 0, "pidfd_open");
+	f = fd_lookup(first->fdt, (int)fd);
+	tap_eq(vfs_poll(f, &q), 0, "alive: not ready");
+	tap_eq(fake_call(first, LINUX_SYS_waitid, 3, (uint64_t)fd, M(64), WEXITED | WNOHANG, 0), 0, "waitid by pidfd");
+	call(a, LINUX_SYS_exit_group, 0, 0, 0);
+	tap_ok(q && vfs_poll(f, &q) == (POLLIN | POLLRDNORM), "dead: readable");
+	tap_eq(fake_call(first, LINUX_SYS_waitid, 3, (uint64_t)fd, M(64), WEXITED, 0), 0, "waited for");
+	tap_eq(((int32_t *)fake_mem(first, M(64)))[4], pa, "the right one");
+	tap_ok(vfs_poll(f, &q) & POLLHUP, "reaped: hung up");
+	tap_eq(fake_call(first, LINUX_SYS_waitid, 3, (uint64_t)fd, M(64), WEXITED, 0), -ECHILD, "once");
+	tap_eq(call(first, LINUX_SYS_pidfd_open, 1 << 20, 0, 0), -ESRCH, "no such process");
+	tap_eq(call(first, LINUX_SYS_pidfd_open, 0, 0, 0), -EINVAL, "no number");
+	file_put(f);
+	tap_eq(fd_close(first, (int)fd), 0, "close");
+}
+
 static void test_uaccess(void)
 {
 	char *end = fake_mem(first, M(FAKE_MEM_SIZE - 4));
@@ -540,6 +636,7 @@ static void test_end(void)
 	(void)thread_of(a);
 	(void)call(a, T_WAIT, ERESTARTSYS, 0, 0);
 	tap_eq(call(first, LINUX_SYS_exit_group, 0, 0, 0), FAKE_GONE, "the first process ends");
+	task_bury(); /* fake_call() held the last reference */
 	tap_ok(fake_stopped, "the platform is stopped");
 	tap_ok(fake_n_ctx == 0 && fake_n_aspace == 0, "no context or address space is left");
 	tap_eq(kernel.counters.tasks, 0, "no task");
@@ -572,6 +669,9 @@ int main(void)
 	test_threads();
 	test_reparent();
 	test_limits();
+	test_input_wait();
+	test_cpu_limit();
+	test_pidfd();
 	test_uaccess();
 	measure();
 	test_end();

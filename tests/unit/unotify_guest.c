@@ -266,10 +266,10 @@ static void spin(void)
 	/* The kernel sets rbx to 0 when it has interrupted often enough. */
 	__asm__ volatile("1: inc %1; test %%rbx, %%rbx; jnz 1b" : "+b"(n), "+r"(count));
 	CHECK(count > 0, "a spinning thread is interrupted");
-	for (count = 0; count < 20000; count++)
+	for (count = 0; count < 3000; count++)
 		if (CALL(H_RET, count) != (long)count)
 			break;
-	CHECK(count == 20000, "calls are exact under a storm of interrupts");
+	CHECK(count == 3000, "calls are exact under a storm of interrupts");
 }
 
 static void parker(long i)
@@ -414,7 +414,7 @@ static void hide(uint64_t sigret)
 	seg[0] = 0x33;
 	seg[3] = 0x2b;
 	frame[37] = ~0ull;
-	__asm__ volatile("mov %0, %%rsp; mov $15, %%eax; jmp *%1" : : "r"(frame), "r"(sigret));
+	__asm__ volatile("mov %0, %%rsp; mov $15, %%eax; jmp *%1" : : "c"(frame), "d"(sigret) : "memory");
 }
 
 static void scribble(void)
@@ -523,7 +523,7 @@ static void stress_main(long id)
 	struct ymm y, z;
 	long i, bad = 0;
 
-	for (i = 0; i < 300; i++) {
+	for (i = 0; i < 100; i++) {
 		y.v[0] = (uint64_t)i;
 		y.v[3] = (uint64_t)id;
 		bad += CALL(H_RET, i) != i;
@@ -554,17 +554,89 @@ static void nothing(long i)
 {
 }
 
-static void bench_parked(long n)
+static uint64_t samples[2048];
+
+static uint64_t cycles(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("lfence; rdtsc" : "=a"(lo), "=d"(hi) : : "memory");
+	return (uint64_t)hi << 32 | lo;
+}
+
+/* The median of @n runs, in cycles of the time stamp counter. */
+static uint64_t median(void (*fn)(void), long n)
+{
+	for (long i = 0; i < n; i++) {
+		uint64_t t = cycles();
+
+		fn();
+		samples[i] = cycles() - t;
+	}
+	for (long gap = n / 2; gap; gap /= 2)
+		for (long i = gap; i < n; i++)
+			for (long j = i - gap; j >= 0 && samples[j] > samples[j + gap]; j -= gap) {
+				uint64_t t = samples[j];
+
+				samples[j] = samples[j + gap];
+				samples[j + gap] = t;
+			}
+	return samples[n / 2];
+}
+
+static void bench_call(void)
+{
+	CALL(__NR_getppid);
+}
+
+static void bench_mmap(void)
+{
+	CALL(__NR_mmap, GUEST_FREE, 0x4000, 3, 0x32, -1, 0);
+}
+
+static void bench_munmap(void)
+{
+	CALL(__NR_munmap, GUEST_FREE, 0x4000);
+}
+
+static void bench_fork(void)
+{
+	if (CALL(__NR_clone, CLONE_KIND_FORK) == 0)
+		exit_group(0);
+	CALL(H_ALONE);
+}
+
+static void bench_thread(void)
+{
+	start_thread(0, nothing, 0);
+	CALL(H_ALONE);
+}
+
+static void bench_exec(void)
+{
+	if (CALL(__NR_clone, CLONE_KIND_FORK) == 0)
+		CALL(__NR_execve, G_NOTHING, 0);
+	CALL(H_ALONE);
+}
+
+static void bench(void)
+{
+	CALL(H_RESULT, 30, median(bench_call, 2000));
+	CALL(H_RESULT, 31, median(bench_mmap, 1000));
+	CALL(H_RESULT, 32, median(bench_munmap, 1000));
+	CALL(H_RESULT, 33, median(bench_fork, 100));
+	CALL(H_RESULT, 34, median(bench_thread, 100));
+	CALL(H_RESULT, 35, median(bench_exec, 50));
+}
+
+static void bench_parked(void)
 {
 	CALL(__NR_mmap, GUEST_FREE, 0x100000 * 17, 3, 0x32, -1, 0);
 	for (long i = 0; i < 1000; i++)
 		spawn(CLONE_KIND_THREAD, (uint64_t *)(uintptr_t)(GUEST_FREE + (i + 1) * 0x1000), 0, parker, i);
 	while (CALL(H_SLEEPERS) < 1000)
 		CALL(__NR_sched_yield);
-	CALL(H_RESULT, 5, 1);
-	while (n--)
-		CALL(__NR_getppid);
-	CALL(H_RESULT, 5, 2);
+	CALL(H_RESULT, 36, median(bench_call, 1000));
 }
 
 void guest_main(long program, long arg)
@@ -632,30 +704,20 @@ void guest_main(long program, long arg)
 	case G_RACE_CONTINUE:
 		race_continue(arg);
 		break;
-	case G_BENCH_FORK:
-		while (arg--) {
-			if (CALL(__NR_clone, CLONE_KIND_FORK) == 0)
-				exit_group(0);
-			CALL(H_ALONE);
-		}
-		break;
-	case G_BENCH_THREAD:
-		while (arg--) {
-			start_thread(0, nothing, 0);
-			CALL(H_ALONE);
-		}
-		break;
-	case G_BENCH_MMAP:
-		while (arg--) {
-			CALL(__NR_mmap, GUEST_FREE, 0x4000, 3, 0x32, -1, 0);
-			CALL(__NR_munmap, GUEST_FREE, 0x4000);
-		}
+	case G_BENCH:
+		bench();
 		break;
 	case G_BENCH_PARKED:
-		bench_parked(arg);
+		bench_parked();
 		break;
 	case G_STRESS:
 		stress();
+		break;
+	case G_ORPHANS: /* itself and two children, one of which spins */
+		if (CALL(__NR_clone, CLONE_KIND_FORK) == 0)
+			forever(0);
+		CALL(__NR_clone, CLONE_KIND_FORK);
+		CALL(H_PARK);
 		break;
 	case G_SLEEP:
 		CALL(H_PARK);

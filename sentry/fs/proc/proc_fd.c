@@ -15,37 +15,14 @@ static struct file *file_of(const struct proc_inode *pi, struct task *t)
 	return t->fdt ? fd_lookup(t->fdt, pi->fd) : NULL;
 }
 
-/* Where files without a name live when they are opened again by number: a mount that is in no namespace. */
-static struct mount *anon_mount(struct super *sb)
-{
-	static struct mount m;
-
-	if (!m.sb) {
-		ref_init(&m.ref);
-		list_init(&m.node);
-		m.sb = super_get(sb);
-		m.source = "anon";
-	}
-	return mount_get(&m);
-}
-
 int proc_fd_place(struct proc_inode *pi, struct task *t, struct path *out)
 {
 	struct file *f = file_of(pi, t);
-	int err = 0;
+	int err;
 
 	if (!f)
 		return -ENOENT;
-	if (f->dentry) {
-		out->dentry = dentry_get(f->dentry);
-		out->mnt = mount_get(f->mnt);
-	} else {
-		out->dentry = dentry_create_root(f->inode);
-		if (out->dentry)
-			out->mnt = anon_mount(f->inode->sb);
-		else
-			err = -ENOMEM;
-	}
+	err = file_place(f, &out->dentry, &out->mnt);
 	file_put(f);
 	return err;
 }
@@ -66,6 +43,8 @@ int proc_fd_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 			strbuf_add(b, buf, (size_t)n);
 	} else if (f->anon_name && !strncmp(f->anon_name, "anon_inode:", 11)) {
 		strbuf_puts(b, f->anon_name);
+	} else if (S_ISREG(f->inode->mode)) {
+		strbuf_printf(b, "/memfd:%s (deleted)", f->anon_name ? f->anon_name : "");
 	} else if (S_ISCHR(f->inode->mode)) {
 		strbuf_puts(b, "/dev/null"); /* a host device behind stdin, stdout or stderr */
 	} else {

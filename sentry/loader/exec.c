@@ -16,6 +16,7 @@
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -81,8 +82,9 @@ static int name_of(struct task *t, const struct file *f, char *buf, size_t cap)
 	int n;
 
 	if (!f->dentry) {
-		strcpy(buf, "/memfd: (deleted)");
-		return 0;
+		return snprintf(buf, cap, "%s", f->anon_name ? f->anon_name : "") < (int)cap
+		               ? 0
+		               : -ENAMETOOLONG;
 	}
 	n = path_name(&p, &t->fs->root, buf, cap);
 	return n < 0 ? n : 0;

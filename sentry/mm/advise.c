@@ -20,6 +20,7 @@
 struct advice {
 	bool known;
 	bool host;           /* is passed to the platform */
+	bool populate;       /* ... unless it is long */
 	bool no_locked;      /* -EINVAL on locked memory */
 	bool private_anon;   /* -EINVAL on anything else */
 	uint32_t set, clear; /* VMA_* */
@@ -54,8 +55,8 @@ static const struct advice advices[] = {
 	[MADV_KEEPONFORK] = { .known = true, .host = true, .clear = VMA_WIPEONFORK },
 	[MADV_COLD] = { .known = true, .no_locked = true },
 	[MADV_PAGEOUT] = { .known = true, .no_locked = true },
-	[MADV_POPULATE_READ] = { .known = true, .host = true },
-	[MADV_POPULATE_WRITE] = { .known = true, .host = true },
+	[MADV_POPULATE_READ] = { .known = true, .host = true, .populate = true },
+	[MADV_POPULATE_WRITE] = { .known = true, .host = true, .populate = true },
 	[MADV_DONTNEED_LOCKED] = { .known = true, .host = true, .pass_as = MADV_DONTNEED },
 };
 
@@ -112,7 +113,7 @@ static int64_t advise_run(struct task *t, uaddr_t start, uaddr_t end, int advice
 		if (mm->vmas.count + cost > MM_MAP_COUNT_MAX || vma_spares_fill(&s, cost) < 0)
 			rc = -ENOMEM;
 	}
-	if (rc == 0 && a->host)
+	if (rc == 0 && a->host && !(a->populate && op.len > MM_POPULATE_MAX))
 		rc = mm_apply(t, &op, 1, may_resume);
 	if (rc >= 0 && (a->set || a->clear))
 		change_flags(mm, start, end, a->set, a->clear, &s);

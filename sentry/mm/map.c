@@ -45,14 +45,10 @@ static uint32_t vma_flags_of(const struct mm *mm, unsigned map_flags)
 /* The checks of mmap(2) on a file: what may ever be done with the mapping goes into v->maxprot. */
 static int check_file(struct vma *v, const struct file *f)
 {
-	/* memfd_create(2): F_SEAL_WRITE and F_SEAL_FUTURE_WRITE */
-	bool sealed = f->seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
-	bool writable = file_writable(f) && !sealed;
-
 	if (v->flags & VMA_SHARED) {
-		if ((v->prot & PROT_WRITE) && !writable)
-			return sealed && file_writable(f) ? -EPERM : -EACCES;
-		if (!writable)
+		if ((v->prot & PROT_WRITE) && !file_writable(f))
+			return -EACCES;
+		if (!file_writable(f))
 			v->maxprot &= ~PROT_WRITE;
 	}
 	if (!file_readable(f))
@@ -65,6 +61,15 @@ static int check_file(struct vma *v, const struct file *f)
 	if (v->flags & VMA_GROWSDOWN)
 		return -EINVAL;
 	return 0;
+}
+
+/* A memfd may be sealed against writing through new mappings: then a readable one stays so. */
+static bool may_become_writable(const struct vma *v)
+{
+	struct file_map unused;
+
+	return !v->file || !(v->flags & VMA_SHARED) || !(v->maxprot & ~v->prot & PROT_WRITE) ||
+	       vfs_mmap(v->file, PROT_READ | PROT_WRITE, true, &unused) == 0;
 }
 
 /* Fills the VMA of the plan, in the order of Linux's checks. */
@@ -96,7 +101,9 @@ static int plan_vma(struct task *t, struct mm *mm, const struct mm_map_args *a, 
 	rc = mm_op_of_vma(v, p->start, p->end, &p->ops[p->n_ops]);
 	if (rc < 0)
 		return rc;
-	if (a->flags & MM_MAP_POPULATE)
+	if (!may_become_writable(v))
+		v->maxprot &= ~PROT_WRITE;
+	if ((a->flags & MM_MAP_POPULATE) && len <= MM_POPULATE_MAX)
 		p->ops[p->n_ops].flags |= ASPACE_LOCKED;
 	if ((v->flags & VMA_SHARED) && p->ops[p->n_ops].fd < 0) {
 		v->shm = shm_object_create();

@@ -70,7 +70,7 @@ static void name_of_file(const struct file *f, char *buf, size_t cap)
 	struct path root = { .mnt = kernel.mnt_ns->root, .dentry = kernel.mnt_ns->root->root };
 
 	if (!f->dentry)
-		snprintf(buf, cap, "/memfd:%s (deleted)", f->anon_name ? f->anon_name : "");
+		snprintf(buf, cap, "%s", f->anon_name ? f->anon_name : "");
 	else if (path_name(&p, &root, buf, cap) < 0)
 		buf[0] = '\0';
 }

@@ -17,7 +17,6 @@
 
 #include "base/bug.h"
 #include "sentry/kernel/cred.h"
-#include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/kernel/task.h"
 #include "sentry/mm/mm_priv.h"
@@ -159,9 +158,15 @@ uint64_t mm_mapped_bytes(struct mm *mm, uaddr_t start, uaddr_t end)
 	return n;
 }
 
-bool mm_range_mapped(struct mm *mm, uaddr_t start, uaddr_t end)
+uaddr_t mm_mapped_until(struct mm *mm, uaddr_t start, uaddr_t end)
 {
-	return mm_mapped_bytes(mm, start, end) == end - start;
+	struct vma *v = vma_at(&mm->vmas, start);
+
+	while (v && v->start <= start && start < end && !(v->flags & VMA_RESERVED)) {
+		start = v->end;
+		v = vma_next(v);
+	}
+	return MIN(start, end);
 }
 
 void mm_drop_range(struct mm *mm, uaddr_t start, uaddr_t end, struct vma_spares *s)
@@ -282,18 +287,6 @@ bool mm_shared_object(struct mm *mm, uaddr_t a, const void **object, uint64_t *o
 	*object = v->shm ? (const void *)v->shm : (const void *)v->file->inode;
 	*offset = v->offset + (a - v->start);
 	return true;
-}
-
-int mm_futex_key(struct mm *mm, uaddr_t a, struct futex_key *k)
-{
-	struct futex_key key = { .object = mm, .offset = a };
-
-	if (!vma_at(&mm->vmas, a))
-		return -EFAULT;
-	(void)mm_shared_object(mm, a, &key.object,
-	                       &key.offset); /* private memory keeps mm and address */
-	*k = key;
-	return 0;
 }
 
 int mm_prot_at(struct mm *mm, uaddr_t a)

@@ -69,9 +69,8 @@ int64_t mm_sync(struct task *t, uaddr_t addr, uint64_t len, int flags);
 int64_t mm_lock(struct task *t, uaddr_t addr, uint64_t len);
 int64_t mm_unlock(struct task *t, uaddr_t addr, uint64_t len);
 int64_t mm_lock_all(struct task *t, int flags); /* MCL_*; 0: unlocks all */
-/* Is the whole range mapped? For mincore(2), mbind(2). The range is page aligned and does not wrap.
- */
-bool mm_range_mapped(struct mm *mm, uaddr_t start, uaddr_t end);
+/* Where the first hole in the range is; @end when all of it is mapped. For mincore(2), mbind(2). */
+uaddr_t mm_mapped_until(struct mm *mm, uaddr_t start, uaddr_t end);
 
 /*
  * A batch for the loader: the VMAs of @mm, which no task runs in yet, are made at once; the

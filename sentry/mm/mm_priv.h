@@ -17,8 +17,8 @@ struct mm {
 	uaddr_t brk, arena_end;
 	/* In bytes, kept by mm_account(). */
 	uint64_t total, data, stack, text, shared, locked, committed;
-	bool lock_future;  /* mlockall(MCL_FUTURE) */
-	struct file *exe;  /* counted, writing to it denied */
+	bool lock_future; /* mlockall(MCL_FUTURE) */
+	struct file *exe; /* counted, writing to it denied */
 	struct mm_layout layout;
 };
 
@@ -30,6 +30,9 @@ struct mm {
  * absurd is stopped. */
 #define MM_COMMIT_FACTOR 16
 #define MM_COMMIT_SPARE (8ull << 30)
+
+/* Populating is a hint; the leader would wait for the host that long. */
+#define MM_POPULATE_MAX (64ull << 20)
 
 /* Adds (@sign 1) or takes off (-1) what @v stands for. Attributes must not change in between. */
 void mm_account(struct mm *mm, const struct vma *v, int sign);

@@ -42,6 +42,8 @@ void shm_object_put(struct shm_object *o)
 int vma_spares_fill(struct vma_spares *s, unsigned n)
 {
 	BUG_ON(n > VMA_SPARES);
+	if (n && kernel.counters.vmas >= VMA_TOTAL_MAX)
+		return -ENOMEM;
 	while (s->n < n) {
 		struct vma *v = calloc(1, sizeof(*v));
 

@@ -35,8 +35,9 @@ void shm_object_put(struct shm_object *o);               /* NULL is allowed */
 #define VMA_HUGE 64u
 #define VMA_NOHUGE 128u
 #define VMA_DONTDUMP 256u
-#define VMA_RESERVED 512u /* the platform's range: never the guest's, seen only by the gap search  \
-	                   */
+#define VMA_RESERVED                                                                               \
+	512u /* the platform's range: never the guest's, seen only by the gap search               \
+	      */
 
 /* Linux's stack_guard_gap. */
 #define STACK_GUARD_GAP (256 * PAGE_SIZE)
@@ -58,6 +59,9 @@ struct vma_tree {
 	struct rb_root root;
 	unsigned count; /* the reserved one not included */
 };
+
+/* Of all address spaces together; each costs us about 112 bytes. */
+#define VMA_TOTAL_MAX (1u << 20)
 
 /* VMAs made ahead, so that the books can be changed without failing once the platform has done its
  * part. */

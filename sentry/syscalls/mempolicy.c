@@ -100,7 +100,7 @@ int64_t sys_mbind(struct task *t, const struct sysargs *a)
 	rc = check_policy(ARG_INT(a, 2), any);
 	if (rc < 0)
 		return rc;
-	return mm_range_mapped(t->mm, start, end) ? 0 : -EFAULT;
+	return mm_mapped_until(t->mm, start, end) == end ? 0 : -EFAULT;
 }
 
 /* Linux's copy_nodes_to_user(). */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "sentry/kernel/cred.h"
+#include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/loader/exec.h"
 #include "sentry/mm/mm_priv.h"
@@ -96,6 +97,10 @@ void task_exec_done(struct task *task, const char *comm, char *exe_path)
 	strcpy(seen_comm, comm);
 	free(seen_exe);
 	seen_exe = exe_path;
+}
+
+void futex_mm_release(struct task *task)
+{
 }
 
 int exec_policy_check(struct task *task, const char *program, const struct exec_strings *strings)

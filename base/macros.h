@@ -10,6 +10,8 @@
 #define MUST_CHECK            __attribute__((warn_unused_result))
 #define PRINTF(fmt, args)     __attribute__((format(printf, fmt, args)))
 #define NORETURN              __attribute__((noreturn))
+/* Drops the result of a MUST_CHECK function; the reason stands beside it. */
+#define DISCARD(expr)         ({ __auto_type discard_ = (expr); (void)discard_; })
 #define UNUSED                __attribute__((unused))
 #define likely(x)             __builtin_expect(!!(x), 1)
 #define unlikely(x)           __builtin_expect(!!(x), 0)

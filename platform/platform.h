@@ -77,7 +77,8 @@ struct trap {
 struct platform_up {
 	/* A context stopped (or died). Called from platform_run() only. */
 	void (*trap)(void *arg, struct vcpu_ctx *ctx, const struct trap *trap);
-	/* Called each time before the leader would block, and after platform_wake(): run what is due. */
+	/* Called from platform_run() soon after wake(): run what is due. Not before every block: what a trap callback makes
+	 * due it runs itself, or calls wake(), which costs next to nothing there. */
 	void (*idle)(void *arg);
 };
 
@@ -188,14 +189,19 @@ struct platform_ops {
 	/* Values are sanitised by the platform: non-canonical rip, forbidden eflags bits never reach the processor. */
 	int (*ctx_regs_set)(struct vcpu_ctx *ctx, unsigned flags, const struct gregs *regs);
 	/* The XSAVE area in standard (not compacted) form with Linux's sw_reserved bytes filled in: get writes *len bytes
-	 * (at most FPU_STATE_MAX). set with len 0 gives the initial state; a state the processor refuses is -EINVAL. */
+	 * (at most FPU_STATE_MAX). set with len 0 gives the initial state; a state the processor refuses is -EINVAL.
+	 * Both count the end mark (extended_size of sw_reserved); bytes without valid marks are x87 and SSE only, from 512 on. */
 	int (*ctx_fpu_get)(struct vcpu_ctx *ctx, void *buf, size_t *len);
 	int (*ctx_fpu_set)(struct vcpu_ctx *ctx, const void *buf, size_t len);
+
+	/* Answers the pending arch_prctl(2) with @code ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS or ARCH_GET_GS by the host's own
+	 * result and resumes, as ASPACE_RESUMED does. 0 or -errno (-EINVAL: another code; then it is not answered). */
+	int (*ctx_arch_prctl)(struct vcpu_ctx *ctx, int code, uint64_t value);
 
 	/* Executes @ops in order, by the STOPPED context @ctx in its own aspace; stops at the first error and returns it
 	 * (what was done stays done: the caller's VMAs must then be corrected; *done tells how many). With @may_resume and
 	 * n == 1 the platform may let the op's result be the result of ctx's current system call and resume it: it then returns
-	 * ASPACE_RESUMED; for MAP the guest gets addr, else 0. */
+	 * ASPACE_RESUMED; for MAP the guest gets addr, for REMAP new_addr, else 0 (or the host's -errno). */
 	int64_t (*aspace_apply)(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 				unsigned *done);
 	struct aspace *(*aspace_get)(struct aspace *as);

@@ -28,6 +28,7 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(tgkill, "a stub that does not obey", 1, ARG(2, EQ, SIGKILL)),
 	ROW_IF(kill, "platform/unotify/event.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
 	ROW_IF(pidfd_send_signal, "platform/unotify/proc.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
+	ROW_IF(rt_sigaction, "platform/unotify/listener.c: the wake signal", 1, ARG(0, EQ, SIGUSR1)),
 	ROW(pidfd_open, "platform/unotify/proc.c: a new stub"),
 	ROW(wait4, "platform/unotify/start.c: the end"),
 	ROW(waitid, "platform/unotify/start.c: the end"),

@@ -21,6 +21,10 @@ struct mount_ns;
 struct task;
 struct tgroup;
 
+/* What uname(2) and /proc/version say. */
+#define KERNEL_RELEASE "6.1.0-sbx"
+#define KERNEL_VERSION "#1 SMP PREEMPT sbx"
+
 struct kernel_limits {
 	uint64_t memory;   /* bytes, 0: none */
 	uint64_t disk;     /* store bytes */
@@ -35,14 +39,15 @@ struct kernel_counters {
 	uint32_t tasks, tgroups, files, vmas, mms, inodes, dentries, ktimers;
 	uint64_t store_bytes, store_inodes;
 	uint32_t tasks_peak;
-	bool hit_task_limit, hit_disk_limit, hit_memory_limit;
+	bool hit_task_limit, hit_disk_limit, hit_memory_limit, hit_cpu_limit;
 };
 
 /* What the sentry tells the monitor; see control.proto. Strings are borrowed. */
 struct kernel_report_ops {
 	void (*denial)(const char *cls, const char *op, const char *object, const char *rule, const char *reason);
 	void (*waiting_for_input)(bool waiting);
-	void (*exited)(int wait_status); /* the first process ended; background: others still run */
+	/* The first process ended. kernel.tgroups still holds what runs beside it; it is killed after the call. */
+	void (*exited)(int wait_status);
 };
 
 struct kernel {
@@ -55,7 +60,13 @@ struct kernel {
 
 	struct list tgroups;      /* all, by all_node */
 	struct tgroup *init;      /* pid 1: the reaper of orphans; a process of the kernel's own without guest code */
+	struct tgroup *first;     /* pid 2: the sandbox ends with it; counted */
 	struct list runq;         /* TASK_RUNNABLE */
+	struct task *current;     /* whose trap or call the leader handles, else NULL; borrowed (signalfd) */
+	uint64_t n_runs;          /* traps and runs of woken calls so far */
+	uint32_t input_waiters;   /* calls that wait for the caller's standard input */
+	uint64_t dead_utime_ns, dead_stime_ns; /* of processes that are gone, for the CPU limit */
+	unsigned n_cpus;          /* that the guest sees */
 	struct mount_ns *mnt_ns;  /* counted */
 	char hostname[65], domainname[65];
 	uint64_t boot_ns;         /* CLOCK_BOOTTIME at start: uptime begins at 0 */
@@ -77,5 +88,13 @@ void kernel_shutdown(void);
 
 /* Random bytes for the guest and for ourselves. */
 void kernel_random(void *buf, size_t n);
+
+/* Tells that the current call of @t waits (no longer waits) for bytes from the caller's standard input. Undone by itself
+ * when the call runs again. When nothing else can run for INPUT_WAIT_NS, report->waiting_for_input is called. */
+#define INPUT_WAIT_NS (200 * 1000000ull)
+void kernel_note_input_wait(struct task *t, bool waiting);
+
+/* CPU time of all guest tasks so far, ns. */
+void kernel_cpu_times(uint64_t *utime_ns, uint64_t *stime_ns);
 
 #endif

@@ -26,6 +26,7 @@
 struct aspace;
 struct cred;
 struct fdtable;
+struct file;
 struct fs_ctx;
 struct mm;
 struct sighand;
@@ -49,6 +50,8 @@ struct sysop {
 	bool restarted;      /* this is not the first run */
 	bool timed_out;
 	bool may_resume;     /* no signal or other exit work is pending: ASPACE_RESUMED is allowed */
+	bool woken;          /* a wait queue fired before the call blocked */
+	bool input_wait;     /* counted in kernel.input_waiters */
 	uint64_t progress;   /* bytes done so far, for the call's own use */
 	uint64_t scratch[4]; /* for the call's own use */
 	void *data;          /* owned; freed by data_free when the call ends */
@@ -60,7 +63,8 @@ struct sysop {
 	unsigned n_waiters, cap_more;
 };
 
-#define TASK_COMM_LEN 16
+#define TASK_COMM_LEN  16
+#define TASK_CPU_WORDS 2 /* of affinity masks: 128 processors */
 
 struct task {
 	struct ref ref;
@@ -70,9 +74,9 @@ struct task {
 	struct list tg_node;     /* on tg->tasks */
 
 	enum task_state state;
+	bool in_syscall;         /* stopped in a system call (op is valid) */
 	struct list runq_node;
 	struct sysop op;
-	bool in_syscall;         /* stopped in a system call (op is valid) */
 
 	struct mm *mm;           /* counted; NULL once exited */
 	struct fdtable *fdt;     /* counted, may be shared (CLONE_FILES) */
@@ -97,8 +101,17 @@ struct task {
 	int exit_code;           /* wait(2) status */
 	bool exiting;
 	uint64_t start_ns;       /* CLOCK_MONOTONIC */
-	uint64_t utime_ns, stime_ns; /* of ended accounting periods */
-	struct tgroup *vfork_child; /* we wait until it execs or exits */
+	uint64_t utime_ns, stime_ns; /* of ended accounting periods; read by task_times() */
+	uint64_t stamp;          /* cputime_now() when the present period began */
+	struct task *vfork_parent; /* counted: waits until we exec or exit */
+	bool vfork_waiting;      /* it does */
+
+	/* Scheduling attributes: kept and reported, without effect on the host. */
+	int nice, sched_policy, sched_prio;
+	bool sched_reset_on_fork;
+	uint64_t affinity[TASK_CPU_WORDS];
+	uint64_t timer_slack_ns;
+	uint32_t personality;
 };
 
 /* The limits of getrlimit(2), in the order of RLIMIT_*. */
@@ -110,34 +123,36 @@ struct rlimit_pair {
 struct tgroup {
 	struct ref ref;
 	pid_t tgid, pgid, sid;
-	struct task *leader;     /* counted; the zombie after exec of another thread is replaced */
+	struct task *leader;     /* counted; NULL once reaped; after exec of another thread that thread */
 	struct list tasks;       /* live tasks */
 	unsigned n_tasks;
-	struct tgroup *parent;   /* borrowed; reparented before it goes */
+	struct tgroup *parent;   /* borrowed; reparented before it goes. NULL: the init process */
+	pid_t parent_tid;        /* the thread of it that is our parent (__WNOTHREAD, PR_SET_PDEATHSIG) */
 	struct list children;    /* by sibling */
 	struct list sibling;
 	struct list all_node;    /* on kernel.tgroups */
 	struct waitq child_wq;   /* wait4(2): child events */
-	struct waitq exit_wq;    /* pidfd and vfork: POLLIN once dead */
+	struct waitq exit_wq;    /* pidfd: POLLIN once dead */
 	struct sigqueue *shared_pending;
 
 	bool execed;             /* setpgid(2) by the parent is then EACCES */
 	bool is_subreaper;
+	bool has_subreaper;      /* an ancestor is one */
 	bool group_exit;
 	int group_exit_code;     /* wait(2) status */
 	bool stopped;            /* job control */
 	int stop_signal;         /* reported by WUNTRACED when not yet waited for */
-	bool stop_reported, continued;
+	bool stop_reported, continued; /* the stop was waited for; a SIGCONT was not yet */
 	bool dead;               /* zombie: no task left */
+	bool reaped;             /* and waited for: no number any more */
 	int exit_signal;         /* to the parent; 0: none */
-	bool vfork_done;
 
 	struct rlimit_pair rlim[RLIMIT_COUNT];
 	struct ktimer itimer_real;
 	uint64_t itimer_real_interval;
 	struct list posix_timers;
 	uint64_t utime_ns, stime_ns, child_utime_ns, child_stime_ns; /* of ended threads; of waited-for children */
-	uint64_t max_rss_kib;
+	uint64_t max_rss_kib, child_max_rss_kib;
 	char *exe_path;          /* owned; the absolute guest path of the program, for /proc and the audit */
 	uint32_t oom_score_adj;
 	bool dumpable;
@@ -146,23 +161,40 @@ struct tgroup {
 struct task *task_get(struct task *t);
 void task_put(struct task *t);
 
-/* By number in the sandbox's pid namespace; counted, or NULL. */
+/* By number in the sandbox's pid namespace; counted, or NULL. Zombies that wait for their parent are found. */
 struct task *task_lookup(pid_t tid);
 struct tgroup *tgroup_lookup(pid_t tgid);
 struct tgroup *tgroup_get(struct tgroup *tg);
 void tgroup_put(struct tgroup *tg);
+/* Is @pgid in use as a process group (of session *sid), or @sid as a session? */
+bool pgrp_exists(pid_t pgid, pid_t *sid);
 
 /* Keeps @data until the current call ends (it may run again before); replaces what was held. */
 void task_op_hold(struct task *t, void *data, void (*data_free)(void *data));
 
-/* Ends the thread (or the group with @status as of wait(2)). The caller returns SYS_NO_RETURN at once. */
+/* Ends the thread (or the group with @status as of wait(2)). The caller returns SYS_NO_RETURN at once. Both also work
+ * on other tasks than the caller, in any state: the host threads are gone on return. */
 void task_exit(struct task *t, int status);
 void tgroup_exit(struct tgroup *tg, int status);
 
+/* For the default action of SIGTSTP, SIGTTIN and SIGTTOU, which an orphaned process group does not take. */
+bool pgrp_is_orphaned(pid_t pgid);
+
 uint64_t task_rlimit(const struct task *t, unsigned resource); /* the soft limit; RLIM_INFINITY as UINT64_MAX */
+
+/* CPU time so far, ns, the present period included; an estimate (kernel/cputime.h). */
+void task_times(const struct task *t, uint64_t *utime_ns, uint64_t *stime_ns);
+void tgroup_times(const struct tgroup *tg, uint64_t *utime_ns, uint64_t *stime_ns);
 
 /* Called by execve once the new image is in place: closes CLOEXEC fds, resets handlers, ends the other threads,
  * releases a vfork parent, applies comm and exe_path (consumed). */
 void task_exec_done(struct task *t, const char *comm, char *exe_path);
+
+/*
+ * The first process (pid 2; pid 1 is the kernel's own reaper): a context from the platform in an empty address space,
+ * STOPPED: the caller opens the program and calls exec_load(). References are taken; the result is the caller's.
+ * NULL with *err (-errno) on failure.
+ */
+struct task *task_create_first(struct cred *cred, struct fs_ctx *fs, struct fdtable *fdt, int *err);
 
 #endif

@@ -19,8 +19,10 @@ void ktimer_cancel(struct ktimer *kt); /* harmless when not armed */
 
 uint64_t clock_mono_ns(void);
 uint64_t clock_real_ns(void);
+uint64_t clock_boot_ns(void); /* of the host; the guest's uptime counts from kernel.boot_ns */
 
 /* Runs what is due at @now; returns the next deadline or UINT64_MAX. */
 uint64_t ktimer_run(uint64_t now);
+uint64_t ktimer_next(void); /* the earliest deadline, or UINT64_MAX */
 
 #endif

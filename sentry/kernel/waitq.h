@@ -67,7 +67,13 @@ bool task_timed_out(const struct task *t);
  * a signal for @t is pending, with all registrations undone. */
 int64_t task_block(struct task *t, int64_t intr);
 
+/* As task_block() for a wait that only death ends (vfork). */
+int64_t task_block_killable(struct task *t);
+
 /* Makes a blocked @t run its call again; harmless when it is not blocked. */
 void task_wake(struct task *t);
+
+/* Undoes the registrations and the deadline of @t's call: before it runs again (@keep_deadline), and when it ends. */
+void task_wait_undo(struct task *t, bool keep_deadline);
 
 #endif

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "base/macros.h"
 #include "base/ref.h"
 #include "platform/platform.h"
 #include "sentry/vfs/inode.h"
@@ -72,6 +73,7 @@ struct file {
 	int owner_sig;
 	const char *anon_name;   /* "pipe", "anon_inode:[eventpoll]": for /proc/PID/fd, when dentry is NULL */
 	uint32_t seals;          /* unused unless memfd */
+	bool write_counted;      /* counted in inode->writers */
 };
 
 /* A new description on @in (a reference is taken) with @ops (its file_size is allocated, zeroed); NULL when out of memory
@@ -82,16 +84,30 @@ void file_put(struct file *f); /* NULL is allowed */
 
 /* An inode for anonymous files (pipes, eventfd, sockets): one shared "anon" superblock. */
 struct inode *anon_inode_create(uint32_t mode);
+/* The same for an embedded inode; ops, with a destroy, are then the caller's to set. */
+void anon_inode_init(struct inode *in, uint32_t mode);
+struct super *anon_super(void);
+bool inode_is_anon(const struct inode *in);
 
+/* The place of @f, for /proc/PID/fd/N: its path, or for an anonymous file a dentry of its own outside the tree. Both
+ * counted. -ENOMEM. */
+MUST_CHECK int file_place(struct file *f, struct dentry **dentry, struct mount **mnt);
+
+#define FILE_OPATH 010000000u /* O_PATH */
+
+/* Access mode 3 can neither read nor write (ioctl only). */
 static inline bool file_readable(const struct file *f)
 {
-	return (f->flags & 3) != 1 && !(f->flags & 010000000);
+	return ((f->flags + 1) & 1) && !(f->flags & FILE_OPATH);
 }
 
 static inline bool file_writable(const struct file *f)
 {
-	return (f->flags & 3) != 0 && !(f->flags & 010000000);
+	return ((f->flags + 1) & 2) && !(f->flags & FILE_OPATH);
 }
+
+/* Has a position: pread, lseek. */
+bool file_seekable(const struct file *f);
 
 /* fds donated by the host as guest files: the caller's stdin, stdout, stderr. Consumes @host_fd. */
 int hostfile_create(int host_fd, uint32_t flags, struct file **ret);

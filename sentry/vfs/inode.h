@@ -56,6 +56,7 @@ struct kstat {
 #define ATTR_ATIME 16u
 #define ATTR_MTIME 32u
 #define ATTR_CTIME 64u  /* to now; implied by every change */
+#define ATTR_TOUCH 128u /* the times are "now": write permission is enough (vfs only) */
 
 struct iattr {
 	uint32_t valid;
@@ -109,6 +110,8 @@ struct inode_ops {
 	void (*destroy)(struct inode *in);
 };
 
+#define INODE_LINKABLE 1u /* made by O_TMPFILE without O_EXCL: link(2) may give it its first name */
+
 struct inode {
 	struct ref ref;
 	const struct inode_ops *ops;
@@ -124,6 +127,8 @@ struct inode {
 	struct flock_set *locks; /* flock and POSIX locks, made on first use (locks.c) */
 	void *ipc;               /* the pipe of a FIFO, the bound socket (fifo.c, unix.c); counted by them */
 	int32_t writers;         /* open for writing, or -n denied (ETXTBSY of running programs) */
+	uint32_t vflags;         /* INODE_*: of vfs */
+	struct dentry *alias;    /* of a directory: its one dentry, borrowed (dcache.c) */
 };
 
 struct inode *inode_get(struct inode *in);
@@ -145,6 +150,7 @@ struct super {
 	uint64_t magic;      /* of statfs */
 	uint64_t dev;        /* unique st_dev, given by super_init */
 	struct inode *root;  /* counted */
+	struct dentry *root_dentry; /* borrowed, while the dentry cache holds one */
 	bool stable;         /* cached names are true for good unless changed through us: no revalidate calls */
 };
 

@@ -27,6 +27,13 @@ MUST_CHECK int vfs_open(struct task *t, int dirfd, const char *path, uint32_t fl
 			struct file **ret);
 MUST_CHECK int vfs_open_place(struct task *t, struct path *p, uint32_t flags, struct file **ret);
 
+/* What open(2) and its kin accept: unknown flags, O_TMPFILE's and access modes' rules. *flags as vfs_open() takes them. */
+MUST_CHECK int vfs_open_flags(uint32_t *flags, uint32_t *mode);
+
+/* Makes @name (no slash) in @dir as the kernel itself, without permission checks. @mode has the type: a directory or a
+ * regular file. *out is the caller's. -EEXIST. */
+MUST_CHECK int vfs_make_node(const struct path *dir, const char *name, uint32_t mode, struct path *out);
+
 /* One attempt without blocking: -EAGAIN when it would block. pos NULL: the file's own position. */
 MUST_CHECK ssize_t vfs_read(struct file *f, struct uio *u, uint64_t *pos);
 MUST_CHECK ssize_t vfs_write(struct task *t, struct file *f, struct uio *u, uint64_t *pos);
@@ -36,17 +43,22 @@ int64_t vfs_write_call(struct task *t, struct file *f, struct uio *u, uint64_t *
 /* Kernel buffer, for exec and the loader: reads exactly up to n (short only at end of file). */
 MUST_CHECK ssize_t vfs_read_kernel(struct file *f, void *buf, size_t n, uint64_t pos);
 
+int64_t vfs_llseek(struct file *f, int64_t off, int whence);
 uint32_t vfs_poll(struct file *f, struct waitq **q);
 MUST_CHECK int vfs_mmap(struct file *f, int prot, bool shared, struct file_map *map);
 
 MUST_CHECK int vfs_getattr(const struct path *p, struct kstat *st);
 MUST_CHECK int vfs_getattr_inode(struct inode *in, struct kstat *st);
+/* With all checks of chmod(2), chown(2), utimensat(2); not those of a new size. */
 MUST_CHECK int vfs_setattr(struct task *t, const struct path *p, struct iattr *attr);
+/* RLIMIT_FSIZE, file type and ETXTBSY are checked; permission is the caller's matter. @f: opened on it, or NULL. */
+MUST_CHECK int vfs_truncate(struct task *t, struct inode *in, struct file *f, int64_t size);
+MUST_CHECK int vfs_statfs(struct super *sb, struct kstatfs *st);
 
 #define MAY_EXEC  1
 #define MAY_WRITE 2
 #define MAY_READ  4
-/* 0, -EACCES, -EROFS. The effective (fs) ids of @c. */
+/* 0 or -EACCES, by the fs ids of @c, or what refreshing the attributes gave. A read-only mount: path_want_write(). */
 MUST_CHECK int vfs_permission(const struct cred *c, struct inode *in, int mask);
 
 /* Runs of programs: deny writing while it is executed. */

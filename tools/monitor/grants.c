@@ -12,13 +12,6 @@
 #include "base/host/file.h"
 #include "policy/hide.h"
 
-/* What runs on the host later, outside the sandbox, when somebody uses the repository. What is below a name is meant
- * too. */
-static const char *const git_protect[] = {
-	"**/.git/hooks", "**/.git/config", "**/.git/config.worktree", "**/.git/info/attributes",
-	"**/.git/modules/**/config", "**/.git/modules/**/hooks",
-};
-
 static const struct {
 	const char *path;
 	bool below; /* and everything below it */
@@ -215,7 +208,10 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 	return 0;
 }
 
-/* A git directory that need not be called ".git": the same names as in git_protect, by its path. */
+/*
+ * The common directory of a worktree that is the workspace: what runs on the host later, when somebody uses the
+ * repository, is not the guest's to write. (A repository inside the workspace is the guest's: files.protect tightens it.)
+ */
 static int protect_git_dir(struct grant_set *set, const char *dir)
 {
 	static const char *const below[] = { "/hooks", "/config", "/config.worktree", "/info/attributes" };
@@ -282,10 +278,6 @@ int grants_build(struct grant_set *set, struct pool *pool, const struct policy *
 	for (size_t i = 0; i < p->hide.n; i++) {
 		if (str_list_add(pool, &set->hide, p->hide.v[i]))
 			return sbx_fail(err, -ENOMEM, "hide list");
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(git_protect); i++) {
-		if (str_list_add(pool, &set->protect, git_protect[i]))
-			return sbx_fail(err, -ENOMEM, "protect list");
 	}
 	for (size_t i = 0; i < p->protect.n; i++) {
 		if (str_list_add(pool, &set->protect, p->protect.v[i]))

@@ -34,6 +34,8 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	}
 	if (r->started)
 		return;
+	if (h != &r->sentry && !m->error[0])
+		return; /* the gofer is ready: the sentry finds out by talking to it */
 	r->started = true;
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SBX_BASE_HOST_SCHED_H
+#define SBX_BASE_HOST_SCHED_H
+
+/* Processors that this process may run on, at least 1. */
+unsigned host_cpu_count(void);
+/* The processor that the caller runs on; by the vDSO, no host call. */
+unsigned host_cpu_current(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/host/thread.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+#define STACK_BYTES (64u * 1024) /* it only waits and notes */
+
+static void *thread_main(void *p)
+{
+	struct host_thread *th = p;
+
+	th->fn(th->arg);
+	return NULL;
+}
+
+int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void *arg), void *arg)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int r;
+
+	th->fn = fn;
+	th->arg = arg;
+	r = pthread_attr_init(&attr);
+	if (r)
+		return -r;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+#if !defined(SBX_SANITIZED)
+	(void)pthread_attr_setstacksize(&attr, STACK_BYTES); /* too small for this host: the default serves */
+#endif
+	r = pthread_create(&th->id, &attr, thread_main, th);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	if (r)
+		return -r;
+	(void)pthread_setname_np(th->id, name);
+	return 0;
+}
+
+void host_thread_join(struct host_thread *th)
+{
+	pthread_join(th->id, NULL);
+}

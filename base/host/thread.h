@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host threads of our own processes: few, started before confinement, all signals blocked. */
+#ifndef SBX_BASE_HOST_THREAD_H
+#define SBX_BASE_HOST_THREAD_H
+
+#include <pthread.h>
+
+#include "base/macros.h"
+
+struct host_thread {
+	pthread_t id;
+	void (*fn)(void *arg);
+	void *arg;
+};
+
+/* @th must live until host_thread_join(). 0 or -errno. */
+MUST_CHECK int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void *arg), void *arg);
+void host_thread_join(struct host_thread *th);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Register files: the frame that the host kernel built in the thread's slot and will load again by rt_sigreturn. It is
+ * guest memory: read once, used as a copy; what we write back can be changed again by the guest's other threads, which
+ * gives them nothing but wrong registers of their own.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+
+#include "platform/unotify/hostcall.h"
+#include "platform/unotify/unotify_priv.h"
+
+#define ARCH_SET_GS 0x1001
+#define ARCH_SET_FS 0x1002
+#define ARCH_GET_FS 0x1003
+#define ARCH_GET_GS 0x1004
+
+#define USER_CS 0x33
+#define USER_SS 0x2b
+#define EFLAGS_USER  0x244dd5ull /* AC ID OF DF TF and the arithmetic ones, NT */
+#define EFLAGS_FIXED 0x202ull
+#define ALTSTACK_AUTODISARM (1u << 31)
+
+#define FP_MAGIC1 0x46505853u
+#define FP_MAGIC2 0x46505845u
+#define FP_SW     464 /* sw_reserved */
+#define FP_MXCSR  24
+#define FP_HEADER 512
+#define XFEATURES_LEGACY 3ull
+
+int frame_load(struct uctx *c)
+{
+	int r;
+
+	if (c->frame_valid)
+		return 0;
+	r = mem_peek(c->tid, c->frame, &c->fr, sizeof(c->fr));
+	if (r == 0)
+		c->frame_valid = true;
+	return r;
+}
+
+int frame_store(struct uctx *c)
+{
+	struct hframe *f = &c->fr;
+	int r;
+
+	f->flags = (f->flags & HFRAME_FP_XSTATE) | HFRAME_FLAGS;
+	f->link = 0;
+	f->ss_sp = slot_base(c->slot) + SLOT_STACK;
+	f->ss_size = SLOT_SIZE - SLOT_STACK;
+	f->ss_flags = ALTSTACK_AUTODISARM;
+	f->pad = 0;
+	f->cs = USER_CS;
+	f->ss = USER_SS;
+	f->eflags = (f->eflags & EFLAGS_USER) | EFLAGS_FIXED;
+	f->sigmask = 0;
+	r = mem_poke(c->tid, c->frame, f, sizeof(*f));
+	c->frame_valid = r == 0;
+	return r;
+}
+
+void frame_init_fresh(struct uctx *c)
+{
+	memset(&c->fr, 0, sizeof(c->fr));
+	c->set_rax = false;
+}
+
+/* Where FPU state lies above a frame: as the host kernel does it. */
+static uint64_t fpstate_place(const struct uctx *c)
+{
+	return ROUND_UP(c->frame + sizeof(struct hframe) + HFRAME_SIGINFO, 64ull);
+}
+
+static bool fpstate_in_slot(const struct uctx *c, uint64_t fp)
+{
+	uint64_t end = slot_base(c->slot) + SLOT_SIZE;
+
+	return fp >= c->frame + sizeof(struct hframe) && fp < end && end - fp >= c->p->fpu.ext_size && !(fp & 63);
+}
+
+int frame_copy(struct uctx *c, struct uctx *child, uint64_t rsp)
+{
+	uint8_t buf[SLOT_SIZE];
+	uint64_t fp;
+	size_t len;
+	int r = frame_load(c);
+
+	if (r < 0)
+		return r;
+	child->fr = c->fr;
+	child->frame = slot_base(child->slot) + (c->frame - slot_base(c->slot));
+	child->fr.rax = 0;
+	if (rsp)
+		child->fr.rsp = rsp;
+	fp = c->fr.fpstate;
+	child->fr.fpstate = 0;
+	if (fp && fpstate_in_slot(c, fp)) {
+		len = c->p->fpu.ext_size;
+		child->fr.fpstate = child->frame + (fp - c->frame);
+		r = mem_peek(c->tid, fp, buf, len);
+		if (r == 0)
+			r = mem_poke(c->tid, child->fr.fpstate, buf, len);
+		if (r < 0)
+			return r;
+	}
+	child->tid = c->tid; /* writes by the parent: the child is not born yet */
+	r = frame_store(child);
+	child->tid = 0;
+	return r;
+}
+
+static int bases_get(struct uctx *c, struct gregs *regs)
+{
+	uint64_t at = slot_base(c->slot) + SLOT_SCRATCH, v[2];
+	struct order_batch b = { .n = 0 };
+	int64_t result;
+	int r;
+
+	order_add(&b, SYS_arch_prctl, ARCH_GET_FS, at, 0, 0, 0, 0);
+	order_add(&b, SYS_arch_prctl, ARCH_GET_GS, at + 8, 0, 0, 0, 0);
+	r = order_run(c, &b, &result);
+	if (r < 0)
+		return r;
+	if (r != 2)
+		return -EFAULT;
+	r = mem_peek(c->tid, at, v, sizeof(v));
+	regs->fs_base = v[0];
+	regs->gs_base = v[1];
+	return r;
+}
+
+static int bases_set(struct uctx *c, const struct gregs *regs)
+{
+	struct order_batch b = { .n = 0 };
+	int64_t result;
+	int r;
+
+	if (regs->fs_base >= STUB_TASK_SIZE || regs->gs_base >= STUB_TASK_SIZE)
+		return -EINVAL;
+	order_add(&b, SYS_arch_prctl, ARCH_SET_FS, regs->fs_base, 0, 0, 0, 0);
+	order_add(&b, SYS_arch_prctl, ARCH_SET_GS, regs->gs_base, 0, 0, 0, 0);
+	r = order_run(c, &b, &result);
+	if (r < 0)
+		return r;
+	return r == 2 ? 0 : -EINVAL;
+}
+
+int unotify_ctx_regs_get(struct vcpu_ctx *ctx, unsigned flags, struct gregs *regs)
+{
+	struct uctx *c = uctx_of(ctx);
+	const struct hframe *f = &c->fr;
+	int r = uctx_to_shim(c);
+
+	if (r == 0)
+		r = frame_load(c);
+	if (r < 0)
+		return r;
+	*regs = (struct gregs){
+		.r15 = f->r15, .r14 = f->r14, .r13 = f->r13, .r12 = f->r12, .rbp = f->rbp, .rbx = f->rbx,
+		.r11 = f->r11, .r10 = f->r10, .r9 = f->r9, .r8 = f->r8, .rax = c->set_rax ? 0 : f->rax,
+		.rcx = f->rcx, .rdx = f->rdx, .rsi = f->rsi, .rdi = f->rdi, .rip = f->rip, .eflags = f->eflags,
+		.rsp = f->rsp,
+	};
+	return flags & CTX_REGS_BASES ? bases_get(c, regs) : 0;
+}
+
+int unotify_ctx_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct gregs *regs)
+{
+	struct uctx *c = uctx_of(ctx);
+	struct hframe *f = &c->fr;
+	int r = uctx_to_shim(c);
+
+	if (r == 0 && (flags & CTX_REGS_BASES))
+		r = bases_set(c, regs);
+	if (r == 0)
+		r = frame_load(c);
+	if (r < 0)
+		return r;
+	f->r15 = regs->r15, f->r14 = regs->r14, f->r13 = regs->r13, f->r12 = regs->r12;
+	f->rbp = regs->rbp, f->rbx = regs->rbx;
+	f->r11 = regs->r11, f->r10 = regs->r10, f->r9 = regs->r9, f->r8 = regs->r8;
+	f->rax = regs->rax, f->rcx = regs->rcx, f->rdx = regs->rdx;
+	f->rsi = regs->rsi, f->rdi = regs->rdi;
+	f->rip = regs->rip, f->rsp = regs->rsp, f->eflags = regs->eflags;
+	c->set_rax = false;
+	return frame_store(c);
+}
+
+static void put_software_bytes(const struct fpu_layout *l, uint8_t *fp)
+{
+	uint32_t magic2 = FP_MAGIC2;
+
+	memcpy(fp + FP_SW, l->sw_reserved, sizeof(l->sw_reserved));
+	memcpy(fp + l->size, &magic2, sizeof(magic2));
+}
+
+static void fpu_initial(const struct fpu_layout *l, uint8_t *fp)
+{
+	const uint16_t fcw = 0x37f;
+	const uint32_t mxcsr[2] = { 0x1f80, l->mxcsr_mask };
+
+	memset(fp, 0, l->ext_size);
+	memcpy(fp, &fcw, sizeof(fcw));
+	memcpy(fp + FP_MXCSR, mxcsr, sizeof(mxcsr));
+}
+
+int unotify_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len)
+{
+	struct uctx *c = uctx_of(ctx);
+	const struct fpu_layout *l = &c->p->fpu;
+	int r = uctx_to_shim(c);
+
+	if (r == 0)
+		r = frame_load(c);
+	if (r < 0)
+		return r;
+	*len = l->ext_size;
+	if (!c->fr.fpstate) {
+		fpu_initial(l, buf);
+	} else {
+		if (!fpstate_in_slot(c, c->fr.fpstate))
+			return -EFAULT;
+		r = mem_peek(c->tid, c->fr.fpstate, buf, l->ext_size);
+		if (r < 0)
+			return r;
+	}
+	put_software_bytes(l, buf);
+	return 0;
+}
+
+/* Whether the bytes describe a whole XSAVE area; else only the legacy part counts, as in Linux. */
+static bool fpu_is_full(const uint8_t *fp, size_t len, uint64_t *xfeatures, size_t *size)
+{
+	struct { uint32_t magic1, ext_size; uint64_t xfeatures; uint32_t size; } sw;
+	uint32_t magic2;
+
+	memcpy(&sw, fp + FP_SW, sizeof(sw));
+	if (sw.magic1 != FP_MAGIC1 || sw.size < FPU_HEADER || sw.size > sw.ext_size ||
+	    len < sizeof(magic2) || sw.size > len - sizeof(magic2))
+		return false;
+	memcpy(&magic2, fp + sw.size, sizeof(magic2));
+	*xfeatures = sw.xfeatures;
+	*size = sw.size;
+	return magic2 == FP_MAGIC2;
+}
+
+/* Makes @out what XRSTOR takes without a fault: -EINVAL when it cannot be. */
+static int fpu_check(const struct fpu_layout *l, const uint8_t *in, size_t len, uint8_t *out)
+{
+	uint64_t xfeatures = XFEATURES_LEGACY, header[8];
+	uint32_t mxcsr, mask = l->mxcsr_mask ? l->mxcsr_mask : 0xffbf;
+	size_t size;
+
+	if (len < FPU_LEGACY)
+		return -EINVAL;
+	fpu_initial(l, out);
+	memcpy(&mxcsr, in + FP_MXCSR, sizeof(mxcsr));
+	if (mxcsr & ~mask)
+		return -EINVAL;
+	memset(header, 0, sizeof(header));
+	if (fpu_is_full(in, len, &xfeatures, &size)) {
+		memcpy(out, in, MIN(size, (size_t)l->size));
+		memcpy(header, in + FP_HEADER, sizeof(header));
+		if (header[0] & ~l->xfeatures)
+			return -EINVAL;
+		for (unsigned i = 1; i < 8; i++)
+			if (header[i])
+				return -EINVAL; /* compacted, or reserved bits */
+		header[0] &= xfeatures;
+	} else {
+		memcpy(out, in, FPU_LEGACY);
+		header[0] = XFEATURES_LEGACY;
+	}
+	memcpy(out + FP_HEADER, header, sizeof(header));
+	put_software_bytes(l, out);
+	return 0;
+}
+
+int unotify_ctx_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len)
+{
+	struct uctx *c = uctx_of(ctx);
+	uint8_t area[FPU_STATE_MAX];
+	uint64_t fp;
+	int r = uctx_to_shim(c);
+
+	if (r == 0)
+		r = frame_load(c);
+	if (r < 0)
+		return r;
+	if (len == 0) {
+		c->fr.fpstate = 0;
+		return frame_store(c);
+	}
+	r = fpu_check(&c->p->fpu, buf, len, area);
+	if (r < 0)
+		return r;
+	fp = fpstate_place(c);
+	if (!fpstate_in_slot(c, fp))
+		return -EINVAL;
+	r = mem_poke(c->tid, fp, area, c->p->fpu.ext_size);
+	if (r < 0)
+		return r;
+	if (c->fr.fpstate == fp && (c->fr.flags & HFRAME_FP_XSTATE))
+		return 0;
+	c->fr.fpstate = fp;
+	c->fr.flags |= HFRAME_FP_XSTATE;
+	return frame_store(c);
+}
+
+int unotify_ctx_arch_prctl(struct vcpu_ctx *ctx, int code, uint64_t value)
+{
+	struct uctx *c = uctx_of(ctx);
+	const uint64_t *a = c->trap.sys.args;
+	int r;
+
+	if (code < ARCH_SET_GS || code > ARCH_GET_GS)
+		return -EINVAL;
+	if (c->state == UCTX_CALL && c->trap.sys.nr == SYS_arch_prctl && a[0] == (uint64_t)code && a[1] == value) {
+		uctx_unpark(c);
+		c->state = UCTX_GUEST;
+		return listener_continue(c->p, c->id) < 0 ? -ESRCH : 0;
+	}
+	r = uctx_to_shim(c);
+	if (r < 0)
+		return r;
+	c->own_orders[0] = (struct order){ SYS_arch_prctl, { (uint64_t)code, value } };
+	return order_send(c, c->own_orders, 1, SHIM_ORDER_RES, NULL);
+}

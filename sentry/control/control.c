@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sentry/control/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include "base/log.h"
+#include "base/wire/wire.h"
+#include "sentry/kernel/event.h"
+#include "sentry/kernel/kernel.h"
+#include "sentry/kernel/sig.h"
+#include "sentry/kernel/task.h"
+
+#define BACKGROUND_MAX 64 /* processes named in the result */
+
+static uint8_t send_buf[WIRE_MSG_MAX];
+
+static void control_send(const Sbx__Control__Message *msg)
+{
+	struct wire_msg w = { .buf = send_buf };
+	int err;
+
+	if (sbx__control__message__get_packed_size(msg) > sizeof(send_buf)) {
+		log_err(CH_CORE, "message to the monitor is too long");
+		return;
+	}
+	w.len = sbx__control__message__pack(msg, send_buf);
+	err = wire_send(CONTROL_FD, &w);
+	if (err)
+		log_dbg(CH_CORE, "monitor does not listen: %s", strerror(-err));
+}
+
+int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], struct sbx_err *err)
+{
+	static uint8_t buf[WIRE_MSG_MAX];
+	struct wire_msg w = { .buf = buf, .cap = sizeof(buf) };
+	Sbx__Control__Message *msg;
+	int r = wire_recv(CONTROL_FD, &w);
+
+	if (r <= 0)
+		return sbx_fail(err, r ? r : -EPIPE, "receive configuration");
+	msg = sbx__control__message__unpack(NULL, w.len, buf);
+	if (!msg || msg->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || w.n_fds != 3) {
+		wire_close_fds(&w);
+		if (msg)
+			sbx__control__message__free_unpacked(msg, NULL);
+		return sbx_fail(err, -EPROTO, "first message is no configuration");
+	}
+	for (int i = 0; i < 3; i++)
+		stdio[i] = w.fds[i];
+	*cfg = msg->sentry_config; /* never freed: it lives as long as the process */
+	return 0;
+}
+
+static void handle_signal(const Sbx__Control__Signal *s)
+{
+	if (s->signo <= 0 || s->signo > NSIG_LINUX) {
+		kernel_shutdown();
+		return;
+	}
+	if (kernel.first)
+		sig_send_tgroup(kernel.first, s->signo, NULL);
+}
+
+static void control_ready(struct hostfd_watch *watch, uint32_t events)
+{
+	static uint8_t buf[4096];
+	struct wire_msg w = { .buf = buf, .cap = sizeof(buf) };
+	Sbx__Control__Message *msg;
+	int r = wire_recv(CONTROL_FD, &w);
+
+	if (r <= 0) {
+		kernel_shutdown(); /* the monitor is gone */
+		return;
+	}
+	wire_close_fds(&w);
+	msg = sbx__control__message__unpack(NULL, w.len, buf);
+	if (msg && msg->m_case == SBX__CONTROL__MESSAGE__M_SIGNAL)
+		handle_signal(msg->signal);
+	else
+		log_warn(CH_CORE, "unexpected message from the monitor");
+	if (msg)
+		sbx__control__message__free_unpacked(msg, NULL);
+	if (hostfd_watch_arm(watch))
+		kernel_shutdown();
+}
+
+static struct hostfd_watch control_watch = { .fd = CONTROL_FD, .events = EPOLLIN, .ready = control_ready };
+
+int control_listen(struct sbx_err *err)
+{
+	int r = hostfd_watch_arm(&control_watch);
+
+	return r ? sbx_fail(err, r, "watch the monitor") : 0;
+}
+
+void control_started(const char *platform, const char *note, const char *error, int code)
+{
+	Sbx__Control__Started s = SBX__CONTROL__STARTED__INIT;
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+
+	s.platform = (char *)platform;
+	s.note = (char *)note;
+	s.error = (char *)error;
+	s.error_exit = code;
+	m.m_case = SBX__CONTROL__MESSAGE__M_STARTED;
+	m.started = &s;
+	control_send(&m);
+}
+
+static void report_denial(const char *cls, const char *op, const char *object, const char *rule, const char *reason)
+{
+	Sbx__Control__Denial d = SBX__CONTROL__DENIAL__INIT;
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+
+	d.class_ = (char *)cls;
+	d.op = (char *)op;
+	d.object = (char *)object;
+	d.rule = (char *)rule;
+	d.reason = (char *)reason;
+	m.m_case = SBX__CONTROL__MESSAGE__M_DENIAL;
+	m.denial = &d;
+	control_send(&m);
+}
+
+static void report_waiting(bool waiting)
+{
+	Sbx__Control__WaitingForInput w = SBX__CONTROL__WAITING_FOR_INPUT__INIT;
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+
+	w.waiting = waiting;
+	m.m_case = SBX__CONTROL__MESSAGE__M_WAITING;
+	m.waiting = &w;
+	control_send(&m);
+}
+
+/* What still runs beside the first process. */
+static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Background **ptr, unsigned cap)
+{
+	struct tgroup *tg;
+	unsigned n = 0;
+
+	list_for_each_entry(tg, &kernel.tgroups, all_node) {
+		if (tg == kernel.first || tg == kernel.init || tg->dead || n == cap)
+			continue;
+		sbx__control__background__init(&bg[n]);
+		bg[n].pid = (uint32_t)tg->tgid;
+		bg[n].cmd = tg->exe_path ? tg->exe_path : (char *)"";
+		ptr[n] = &bg[n];
+		n++;
+	}
+	return n;
+}
+
+static void report_exited(int wait_status)
+{
+	Sbx__Control__Background bg[BACKGROUND_MAX], *bg_ptr[BACKGROUND_MAX];
+	Sbx__Control__Exited e = SBX__CONTROL__EXITED__INIT;
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+	uint64_t user, sys;
+
+	kernel_cpu_times(&user, &sys);
+	e.wait_status = wait_status;
+	e.cpu_user_ms = user / 1000000;
+	e.cpu_sys_ms = sys / 1000000;
+	e.tasks_peak = kernel.counters.tasks_peak;
+	e.store_bytes = kernel.counters.store_bytes;
+	e.hit_task_limit = kernel.counters.hit_task_limit;
+	e.hit_disk_limit = kernel.counters.hit_disk_limit;
+	e.hit_memory_limit = kernel.counters.hit_memory_limit;
+	e.hit_cpu_limit = kernel.counters.hit_cpu_limit;
+	e.banned = exec_policy_hit();
+	e.n_background = list_background(bg, bg_ptr, BACKGROUND_MAX);
+	e.background = bg_ptr;
+	m.m_case = SBX__CONTROL__MESSAGE__M_EXITED;
+	m.exited = &e;
+	control_send(&m);
+}
+
+const struct kernel_report_ops control_report_ops = {
+	.denial = report_denial,
+	.waiting_for_input = report_waiting,
+	.exited = report_exited,
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gofer client: private to sentry/fs/gofer_*.c.
+ *
+ * A host file has one inode for each (device, inode number) of a grant. An inode knows the place where it was last seen
+ * (parent and name) and is given an id of the gofer's (fid) only when an operation needs one: most files are looked up and
+ * looked at by attributes alone. A request that needs the id of an inode without one walks there in the same message.
+ *
+ * What is cached of a live grant is trusted for GOFER_TRUST_NS; of a stable one for good.
+ */
+#ifndef SBX_SENTRY_FS_GOFER_PRIV_H
+#define SBX_SENTRY_FS_GOFER_PRIV_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/macros.h"
+#include "base/ref.h"
+#include "base/wire/wire.h"
+#include "gofer/proto/gofer.pb-c.h"
+#include "sentry/fs/fs.h"
+#include "sentry/vfs/file.h"
+#include "sentry/vfs/inode.h"
+
+#define GOFER_TRUST_NS      NSEC_PER_SEC
+#define GOFER_FOREVER       UINT64_MAX
+#define GOFER_CALL_WALK_MAX 32   /* names of one request */
+#define GOFER_CLUNKS_MAX    1024 /* ids given back with one request */
+#define GOFER_IDLE_FDS      128  /* host fds of files that nobody has open */
+#define GOFER_LISTING_BYTES (16u << 20) /* of all directory listings */
+#define GOFER_LISTING_MAX   (4u << 20)  /* of one */
+#define GOFER_PREFETCH_MISSES 4  /* lookups in a directory before it is listed */
+#define GOFER_PREFETCH_MAX  2000 /* entries: a larger directory is not listed ahead */
+#define GOFER_NEG_SLOTS     2048 /* a power of two */
+#define GOFER_ARENA_SIZE    (768u * 1024)
+
+struct gofer_fs;
+struct gofer_inode;
+struct gofer_listing;
+
+/* A name that was not there. */
+struct gofer_neg {
+	uint64_t key, until;
+};
+
+struct gofer_conn {
+	struct ref ref;
+	int sock;
+	bool dead;          /* the gofer has gone or talks nonsense: everything is -EIO */
+	uint32_t tag;
+	struct hash_key key;
+	/* Ids: free_fids is a stack; clunks wait for the next request. */
+	uint32_t *free_fids, n_free, cap_free, next_fid;
+	uint32_t *clunks, n_clunks, cap_clunks;
+	struct list idle;   /* of gofer_hfd, most recently used first */
+	unsigned n_idle;
+	struct list listings; /* most recently used first */
+	size_t listing_bytes;
+	uint64_t serial;    /* of the last inode */
+	struct gofer_neg *neg;
+	struct gofer_inode *unopened; /* was created and not opened yet: has a writable fd without a user; borrowed */
+	uint8_t buf[WIRE_MSG_MAX];
+	uint8_t arena[GOFER_ARENA_SIZE];
+};
+
+struct gofer_fs {
+	struct super sb;
+	struct gofer_conn *conn; /* counted */
+	struct gofer_fs_args args;
+	uint64_t root_dev;
+	struct list *buckets;    /* inodes by (dev, ino) */
+	uint32_t n_buckets, n_inodes;
+};
+
+/* A host fd, shared by all files that are open on an inode in one access mode. */
+struct gofer_hfd {
+	int fd;
+	uint32_t users;
+	bool readable, writable;
+	bool changed;             /* written through since the attributes were read */
+	struct gofer_inode *gi;   /* borrowed; NULL: not in its slot any more */
+	struct list idle;
+};
+
+struct gofer_inode {
+	struct inode inode;
+	struct list hash_node;
+	struct gofer_fs *fs;
+	struct gofer_inode *parent; /* counted; NULL: the root, or no known place */
+	char *name;                 /* in it */
+	uint32_t name_len;
+	uint32_t fid;               /* 0: none */
+	uint64_t dev, ino;          /* of the host */
+	uint64_t serial;            /* unique in the connection */
+	uint64_t attr_until, name_until;
+	struct gofer_hfd *rd, *wr;  /* open host fds: read-only, and writable */
+	struct gofer_listing *listing;
+	char *link;                 /* target of a symlink, once read: it never changes */
+	uint64_t misses_until;
+	uint16_t misses;
+	bool listed;                /* the parent's listing may have attributes of it */
+	bool too_big;               /* a directory that is not listed ahead */
+	bool gone;                  /* no name is left: the attributes are the last that were seen */
+	struct list put_node;
+};
+
+static inline struct gofer_inode *gofer_inode(struct inode *in)
+{
+	return container_of(in, struct gofer_inode, inode);
+}
+
+uint64_t gofer_now(void); /* monotonic, coarse */
+
+/* gofer_conn.c */
+
+/* One request. Between gofer_call_run and gofer_call_end the reply is valid; no other call may run in between. */
+struct gofer_call {
+	struct gofer_conn *conn;
+	Sbx__Gofer__Request req;
+	Sbx__Gofer__Walk walk;
+	unsigned n_bind;                                    /* of the walk's names: inodes to give ids to */
+	struct gofer_inode *bind[GOFER_CALL_WALK_MAX];
+	uint32_t new_fids[GOFER_CALL_WALK_MAX];
+	char *names[GOFER_CALL_WALK_MAX];
+	uint32_t alloc[2]; /* ids given by gofer_call_new_fid */
+	unsigned n_alloc;
+	const Sbx__Gofer__Reply *rep;
+	Sbx__Gofer__Attr **attrs; /* of the operation: those of the bound inodes are used up */
+	unsigned n_attrs;
+	int fd;                   /* came with the reply; the caller's to take (then set it to -1) */
+};
+
+void gofer_call_init(struct gofer_call *c, struct gofer_conn *conn);
+/* The id to name @gi by in this request; one without is walked to. Once a call. -ESTALE: its place is not known. */
+MUST_CHECK int gofer_call_fid(struct gofer_call *c, struct gofer_inode *gi, uint32_t *fid);
+/* Walks to @name in @dir for its attributes only. */
+MUST_CHECK int gofer_call_peek(struct gofer_call *c, struct gofer_inode *dir, const char *name);
+/* A new id for what the operation makes; goes back to the pool unless taken (by clearing alloc[]). */
+MUST_CHECK int gofer_call_new_fid(struct gofer_call *c, uint32_t *fid);
+/* 0, the operation's error, or -EIO. gofer_call_end is needed in any case. */
+MUST_CHECK int gofer_call_run(struct gofer_call *c);
+void gofer_call_end(struct gofer_call *c);
+/* Makes sure that @gi has an id. */
+MUST_CHECK int gofer_bind(struct gofer_inode *gi);
+void gofer_fid_drop(struct gofer_conn *conn, uint32_t fid);
+void gofer_conn_put(struct gofer_conn *conn);
+
+/* gofer_reply.c: replies come from another process; nothing in them is used before it was looked at. */
+MUST_CHECK int gofer_reply_parse(const uint8_t *buf, size_t len, struct wire_arena *arena, const Sbx__Gofer__Reply **ret);
+bool gofer_attr_sane(const Sbx__Gofer__Attr *a);
+
+/* gofer_inode.c */
+
+/* The inode of what @attr describes, found at @name in @parent (NULL: a root, or without a place). One reference. */
+MUST_CHECK int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name, const Sbx__Gofer__Attr *attr,
+			  uint64_t until, struct gofer_inode **ret);
+void gofer_attr_set(struct gofer_inode *gi, const Sbx__Gofer__Attr *attr, uint64_t until);
+struct gofer_inode *gofer_inode_peek(struct gofer_fs *fs, uint64_t dev, uint64_t ino);
+uint64_t gofer_guest_ino(const struct gofer_fs *fs, uint64_t dev, uint64_t ino);
+/* It is at this place now. -ESTALE: it would be below itself. */
+MUST_CHECK int gofer_place_set(struct gofer_inode *gi, struct gofer_inode *parent, const char *name);
+void gofer_place_clear(struct gofer_inode *gi);
+bool gofer_place_is(const struct gofer_inode *gi, const struct gofer_inode *parent, const char *name, size_t len);
+/* The host has something else at the place of @gi: the dentry cache forgets it. Returns -ESTALE. */
+int gofer_stale(struct gofer_inode *gi);
+/* We changed it: cached attributes are no longer true. */
+void gofer_touched(struct gofer_inode *gi);
+uint64_t gofer_until(const struct gofer_fs *fs); /* for what is learned now */
+void gofer_neg_add(struct gofer_inode *dir, const char *name, size_t len);
+void gofer_neg_forget(struct gofer_inode *dir, const char *name, size_t len);
+bool gofer_neg_hit(struct gofer_inode *dir, const char *name, size_t len);
+int gofer_refresh(struct inode *in);
+void gofer_inode_destroy(struct inode *in);
+
+extern const struct inode_ops gofer_reg_inode_ops, gofer_dir_inode_ops, gofer_link_inode_ops, gofer_special_inode_ops;
+
+/* gofer_listing.c */
+
+struct gofer_ent {
+	uint64_t cookie;       /* of the entry after this one */
+	uint64_t dev, ino, rdev, size, blocks;
+	int64_t atime, mtime, ctime, btime;
+	uint32_t atime_nsec, mtime_nsec, ctime_nsec, btime_nsec;
+	uint32_t mode, nlink, uid, gid;
+	uint32_t hash, next;   /* in the bucket: index + 1 */
+	uint32_t name;         /* offset in names */
+	uint8_t name_len, flags;
+};
+
+#define ENT_ATTR  1u /* has attributes */
+#define ENT_GONE  2u /* the name is no longer there; its cookie still is a place to go on from */
+#define ENT_ADDED 4u /* we made it: its cookie is not known */
+
+struct gofer_listing {
+	struct list lru;
+	struct gofer_inode *dir;
+	struct gofer_ent *ents;
+	uint32_t n, cap;
+	char *names;
+	uint32_t names_len, names_cap;
+	uint32_t *buckets, n_buckets; /* index + 1 */
+	uint64_t start, next; /* cookies: of the first entry, and to read on from */
+	uint64_t until;
+	bool eof;             /* read to the end */
+	bool ordered;         /* false: has names whose place in the order is not known */
+};
+
+/* A listing that tells of all names and may be trusted now, or NULL. */
+struct gofer_listing *gofer_listing_full(struct gofer_inode *dir);
+struct gofer_ent *gofer_listing_find(struct gofer_listing *l, const char *name, size_t len);
+/* An empty listing from @cookie on, in place of what there was. */
+MUST_CHECK int gofer_listing_reset(struct gofer_inode *dir, uint64_t cookie, struct gofer_listing **ret);
+/* Reads one more batch. */
+MUST_CHECK int gofer_listing_more(struct gofer_listing *l);
+/* Lists @dir to its end when that is worth it. */
+void gofer_listing_prefetch(struct gofer_inode *dir);
+void gofer_listing_drop(struct gofer_inode *dir);
+void gofer_listing_add(struct gofer_inode *dir, const char *name, size_t len, const struct gofer_inode *gi);
+void gofer_listing_remove(struct gofer_inode *dir, const char *name, size_t len);
+void gofer_ent_attr(const struct gofer_ent *e, Sbx__Gofer__Attr *a);
+
+/* gofer_file.c */
+extern const struct file_ops gofer_file_ops;
+int gofer_open(struct inode *in, struct file *f);
+/* The fd of a reply becomes the inode's writable or readable host fd, without a user yet. Consumes @fd. NULL: no memory. */
+struct gofer_hfd *gofer_hfd_install(struct gofer_inode *gi, int fd, bool readable, bool writable);
+void gofer_hfd_drop_idle(struct gofer_inode *gi); /* closes what nobody uses */
+void gofer_hfds_fini(struct gofer_inode *gi);
+void gofer_unopened_close(struct gofer_conn *conn);
+int gofer_truncate_fd(struct gofer_inode *gi, uint64_t size); /* -ENOENT: no writable fd is open */
+
+/* gofer_dir.c */
+extern const struct file_ops gofer_dir_ops;
+int gofer_lookup(struct inode *dir, const struct qname *name, struct inode **ret);
+int gofer_revalidate(struct inode *dir, const struct qname *name, struct inode *in);
+
+/* gofer_change.c */
+int gofer_create(struct inode *dir, const struct qname *name, uint32_t mode, uid_t uid, gid_t gid, struct inode **ret);
+int gofer_mkdir(struct inode *dir, const struct qname *name, uint32_t mode, uid_t uid, gid_t gid, struct inode **ret);
+int gofer_mknod(struct inode *dir, const struct qname *name, uint32_t mode, uint64_t rdev, uid_t uid, gid_t gid,
+		struct inode **ret);
+int gofer_symlink(struct inode *dir, const struct qname *name, const char *target, uid_t uid, gid_t gid,
+		  struct inode **ret);
+int gofer_link(struct inode *dir, const struct qname *name, struct inode *in);
+int gofer_unlink(struct inode *dir, const struct qname *name, struct inode *in);
+int gofer_rmdir(struct inode *dir, const struct qname *name, struct inode *in);
+int gofer_rename(struct inode *odir, const struct qname *oname, struct inode *in, struct inode *ndir,
+		 const struct qname *nname, struct inode *target, unsigned flags);
+int gofer_tmpfile(struct inode *dir, uint32_t mode, uid_t uid, gid_t gid, struct inode **ret);
+int gofer_setattr(struct inode *in, const struct iattr *attr);
+
+/* gofer_attr.c */
+int gofer_readlink(struct inode *in, char *buf, size_t n);
+ssize_t gofer_getxattr(struct inode *in, const char *name, void *buf, size_t size);
+int gofer_setxattr(struct inode *in, const char *name, const void *buf, size_t size, int flags);
+ssize_t gofer_listxattr(struct inode *in, char *buf, size_t size);
+int gofer_removexattr(struct inode *in, const char *name);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sbx-sentry: the guest's kernel. Started by the monitor with two sockets and nothing else (control.h). Order matters:
+ * what needs host privileges (the platform's processes, the event thread) comes before policy_enter(); what reads
+ * anything the guest controls comes after it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "platform/platform.h"
+#include "policy/roles.h"
+#include "sentry/boot.h"
+#include "sentry/control/control.h"
+#include "sentry/fs/fs.h"
+#include "sentry/kernel/event.h"
+#include "sentry/kernel/kernel.h"
+#include "sentry/vfs/vfs.h"
+
+#define EXIT_SBX 125
+
+static const Sbx__Control__SentryConfig *cfg;
+static Sbx__Control__SentryConfig *cfg_mutable;
+static struct gofer_conn *gofer;
+static int stdio_fds[3] = { -1, -1, -1 };
+static int exit_code = EXIT_SBX;
+
+static int step_config(struct sbx_err *err)
+{
+	int r = control_config(&cfg_mutable, stdio_fds, err);
+
+	if (r)
+		return r;
+	cfg = cfg_mutable;
+	if (!cfg->limits || !cfg->n_argv)
+		return sbx_fail(err, -EPROTO, "incomplete configuration");
+	if (cfg->log_channels && log_enable(cfg->log_channels))
+		return sbx_fail(err, 0, "unknown log channel in '%s'", cfg->log_channels);
+	if (cfg->strace)
+		log_debug_mask |= 1u << CH_STRACE;
+	exec_policy_init(cfg);
+	return 0;
+}
+
+/* Its own user namespace and the rest that a process of one thread can still do. */
+static int step_identity(struct sbx_err *err)
+{
+	const struct policy_options o = { .no_userns = cfg->no_userns };
+
+	policy_set_options(&o);
+	return policy_enter(ROLE_SENTRY, STAGE_IDENTITY, err);
+}
+
+/* Donated files and gofer files are host fds: take what the system allows. */
+static int step_rlimits(struct sbx_err *err)
+{
+	struct rlimit rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == 0) {
+		rl.rlim_cur = rl.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &rl) < 0)
+			return sbx_fail(err, -errno, "raise the file limit");
+	}
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	return 0;
+}
+
+static int step_kernel(struct sbx_err *err)
+{
+	const struct kernel_limits limits = {
+		.memory = cfg->limits->memory,
+		.disk = cfg->limits->disk,
+		.inodes = cfg->limits->inodes,
+		.cpu_ns = cfg->limits->cpu_ns,
+		.tasks = cfg->limits->tasks,
+		.open_files = cfg->limits->open_files,
+	};
+	int r = kernel_init(&limits, &control_report_ops);
+
+	if (r)
+		return sbx_fail(err, r, "set up the kernel");
+	strncpy(kernel.hostname, cfg->hostname && *cfg->hostname ? cfg->hostname : "sbx", sizeof(kernel.hostname) - 1);
+	return event_init(err);
+}
+
+static const struct platform_up platform_up = {
+	.trap = kernel_trap,
+	.idle = kernel_idle,
+};
+
+static int step_platform(struct sbx_err *err)
+{
+	const struct platform_config pc = {
+		.stub_fd = -1,
+		.max_contexts = cfg->limits->tasks + 16,
+		.no_userns = cfg->no_userns,
+	};
+	bool automatic = !cfg->platform || !*cfg->platform || !strcmp(cfg->platform, "auto");
+
+	for (size_t i = 0; platform_table[i]; i++) {
+		if (!automatic && strcmp(cfg->platform, platform_table[i]->name))
+			continue;
+		kernel.plat = platform_table[i];
+		if (!kernel.plat->start(&pc, &platform_up, NULL, &kernel.platform, err))
+			return 0;
+		if (!automatic)
+			return err->code;
+	}
+	return err->code ? err->code : sbx_fail(err, 0, "no platform '%s'", cfg->platform);
+}
+
+static int step_confine(struct sbx_err *err)
+{
+	return policy_enter(ROLE_SENTRY, STAGE_STEADY, err);
+}
+
+static int step_gofer(struct sbx_err *err)
+{
+	int r = gofer_conn_create(GOFER_FD, &gofer);
+
+	return r ? sbx_fail(err, r, "talk to the gofer") : 0;
+}
+
+static int step_vfs(struct sbx_err *err)
+{
+	int r = vfs_init();
+
+	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, gofer, err);
+}
+
+static int step_program(struct sbx_err *err)
+{
+	return boot_program(cfg, stdio_fds, &exit_code, err);
+}
+
+static const struct {
+	const char *name;
+	int (*run)(struct sbx_err *err);
+} steps[] = {
+	{ "config", step_config },
+	{ "identity", step_identity },
+	{ "rlimits", step_rlimits },
+	{ "kernel", step_kernel },
+	{ "platform", step_platform },
+	{ "confine", step_confine },
+	{ "gofer", step_gofer },
+	{ "vfs", step_vfs },
+	{ "listen", control_listen },
+	{ "program", step_program },
+};
+
+int main(int argc, char **argv)
+{
+	struct platform_info info;
+	struct sbx_err err = { 0 };
+	int r;
+
+	log_init("sbx-sentry", STDERR_FILENO);
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		if (steps[i].run(&err)) {
+			control_started("", "", err.msg, exit_code);
+			return EXIT_SBX;
+		}
+		log_dbg(CH_CORE, "start: %s done", steps[i].name);
+	}
+	kernel.plat->info(kernel.platform, &info);
+	control_started(info.name, info.note, "", 0);
+	r = kernel.plat->run(kernel.platform);
+	if (r)
+		log_err(CH_CORE, "platform %s broke: %s", kernel.plat->name, strerror(-r));
+	kernel.plat->destroy(kernel.platform);
+	return r ? EXIT_SBX : 0;
+}

@@ -45,3 +45,25 @@ AC_DEFUN([SBX_COVERAGE], [
 	AS_IF([test "x$enable_coverage" = xyes], [
 		SBX_CFLAGS="$SBX_CFLAGS --coverage"
 		SBX_LDFLAGS="$SBX_LDFLAGS --coverage"])])
+
+dnl SBX_STATIC: programs of the product are linked statically where that works: the dynamic linker would be a good part of
+dnl the time that a sandbox takes to start.
+AC_DEFUN([SBX_STATIC], [
+	AC_ARG_ENABLE([static-programs],
+		[AS_HELP_STRING([--disable-static-programs], [link with shared libraries])],
+		[], [enable_static_programs=yes])
+	STATIC_LDFLAGS=
+	AS_IF([test "x$enable_static_programs" = xyes && test "x$enable_sanitizers" = xno], [
+		AC_CACHE_CHECK([whether programs can be linked statically], [sbx_cv_static_pie], [
+			sbx_saved_ldflags=$LDFLAGS sbx_saved_libs=$LIBS
+			LDFLAGS="$LDFLAGS -static-pie"
+			LIBS="$JANSSON_LIBS $PROTOBUF_C_LIBS $CAP_LIBS $SECCOMP_LIBS $LIBS"
+			AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <jansson.h>
+				#include <seccomp.h>
+				#include <protobuf-c/protobuf-c.h>
+				#include <sys/capability.h>]],
+				[[return json_object() && seccomp_init(0) && cap_init() && protobuf_c_version();]])],
+				[sbx_cv_static_pie=yes], [sbx_cv_static_pie=no])
+			LDFLAGS=$sbx_saved_ldflags LIBS=$sbx_saved_libs])
+		AS_IF([test "x$sbx_cv_static_pie" = xyes], [STATIC_LDFLAGS=-static-pie])])
+	AC_SUBST([STATIC_LDFLAGS])])

@@ -262,7 +262,7 @@ static void test_leftovers(void)
 	struct got g = run_case(&(struct test_case){ { "@daemon" } });
 
 	check("a daemon is left behind", &g, 0, "exited");
-	tap_eq(system("for p in /proc/[0-9]*; do case $(tr '\\0' ' ' <$p/cmdline 2>/dev/null) in sbx-sentry*) "
+	tap_eq(system("for p in /proc/[0-9]*; do case $({ tr '\\0' ' ' <$p/cmdline; } 2>/dev/null) in sbx-sentry*) "
 		      "[ \"$(readlink $p/exe)\" = \"$PWD/tests/unit/sbx-sentry\" ] && exit 1;; esac; done; exit 0"),
 	       0, "and is gone with its sandbox");
 	json_decref(g.v);

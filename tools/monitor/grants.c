@@ -55,6 +55,20 @@ const char *grant_refusal(const char *path, enum policy_mode mode, const char *h
 	return NULL;
 }
 
+/* The innermost grant decides, as in the guest. */
+bool grants_writable(const struct grant_set *set, const char *path)
+{
+	const struct grant *best = NULL;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct grant *g = &set->v[i];
+
+		if (!g->root && path_within(path, g->path) && (!best || strlen(g->path) > strlen(best->path)))
+			best = g;
+	}
+	return best && best->mode == POLICY_RW;
+}
+
 static int read_small(int dir, const char *name, char *buf, size_t cap)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);

@@ -180,7 +180,7 @@ static void check_clock(struct run *r)
 		r->t_grace = NEVER;
 		helper_kill(&r->sentry);
 	}
-	if (now >= r->t_sample)
+	if (now >= r->t_sample && r->sentry.pid)
 		sample(r, now);
 }
 

@@ -23,6 +23,14 @@ __attribute__((constructor, unused)) static void tap_start(void)
 						MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
+/* In a child whose lines are thrown away: what it checks does not count. */
+__attribute__((unused)) static void tap_mute(void)
+{
+	static struct tap_counts muted;
+
+	tap_counts_ = &muted;
+}
+
 #define tap_n      (tap_counts_->n)
 #define tap_failed (tap_counts_->failed)
 

@@ -11,6 +11,7 @@
 
 #include "sentry/boot.h"
 #include "sentry/fs/fs.h"
+#include "sentry/fs/memfd.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/vfs/dentry.h"
 #include "sentry/vfs/vfs.h"
@@ -216,6 +217,8 @@ int boot_mounts(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer,
 {
 	int r = store_create(cfg->limits->disk, cfg->limits->inodes, &the_store);
 
+	if (!r)
+		r = memfd_init(the_store);
 	if (r)
 		return sbx_fail(err, r, "create the store");
 	r = mount_root(cfg, gofer, err);

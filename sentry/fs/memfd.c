@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A memfd is a tmpfs inode without a name. Its seals are enforced by tmpfs; once it is mapped, and so has a host memfd of
- * its own, they are set on that too, so that the host refuses what the guest could do with a mapping, and says EBUSY
- * while one that can write is in the way of F_SEAL_WRITE.
+ * A memfd is a tmpfs inode without a name. Its seals are enforced by tmpfs; once it is mapped, and so has a host
+ * memfd of its own, they are set on that too, so that the host refuses what the guest could do with a mapping, and
+ * says EBUSY while one that can write is in the way of F_SEAL_WRITE.
  */
 #include "sentry/fs/memfd.h"
 
@@ -24,7 +24,6 @@
 #define MFD_EXEC 0x0010u
 #endif
 #define MFD_SUPPORTED (MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_NOEXEC_SEAL | MFD_EXEC)
-#define SEALS_ALL     (F_SEAL_SEAL | F_SEAL_EXEC | SEALS_HOST)
 #define NAME_BYTES    (sizeof("/memfd: (deleted)") + MEMFD_NAME_MAX)
 #define O_LARGE       0100000u /* shown by F_GETFL, 0 in 64-bit headers */
 
@@ -70,7 +69,8 @@ int memfd_create_file(const struct cred *c, const char *name, unsigned flags, st
 		return -ENOSYS;
 	if (strlen(name) > MEMFD_NAME_MAX)
 		return -EINVAL;
-	err = tmpfs_inode_create_sized(memfd_ts, sizeof(*mi), S_IFREG | (noexec ? 0666 : 0777), 0, c->fsuid, c->fsgid, &ti);
+	err = tmpfs_inode_create_sized(memfd_ts, sizeof(*mi), S_IFREG | (noexec ? 0666 : 0777), 0, c->fsuid,
+				       c->fsgid, &ti);
 	if (err < 0)
 		return err;
 	mi = container_of(ti, struct memfd_inode, ti);
@@ -90,14 +90,10 @@ int memfd_create_file(const struct cred *c, const char *name, unsigned flags, st
 	return 0;
 }
 
-static int add_seals(struct file *f, struct tmpfs_inode *ti, unsigned seals)
+static int64_t add_seals(struct tmpfs_inode *ti, unsigned seals)
 {
 	int err;
 
-	if (!file_writable(f))
-		return -EPERM;
-	if (seals & ~(unsigned)SEALS_ALL)
-		return -EINVAL;
 	if (!(ti->flags & TMPFS_MEMFD) || ti->seals & F_SEAL_SEAL)
 		return -EPERM;
 	/* An executable that will stay so must not change: Linux seals it whole. */
@@ -112,19 +108,11 @@ static int add_seals(struct file *f, struct tmpfs_inode *ti, unsigned seals)
 	return 0;
 }
 
-int64_t memfd_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
+int64_t memfd_seal(struct file *f, uint32_t add)
 {
-	struct tmpfs_inode *ti;
+	struct tmpfs_inode *ti = tmpfs_i(f->inode);
 
-	(void)t;
-	if (!tmpfs_is(f->inode) || !S_ISREG(f->inode->mode))
-		return -EINVAL;
-	ti = tmpfs_i(f->inode);
-	switch (cmd) {
-	case F_GET_SEALS:
-		return ti->flags & TMPFS_MEMFD ? ti->seals : F_SEAL_SEAL;
-	case F_ADD_SEALS:
-		return arg > UINT32_MAX ? -EINVAL : add_seals(f, ti, (unsigned)arg);
-	}
-	return -EINVAL;
+	if (add)
+		return add_seals(ti, add);
+	return ti->flags & TMPFS_MEMFD ? ti->seals : F_SEAL_SEAL;
 }

@@ -2,24 +2,24 @@
 /*
  * The overlay: a view of a read-only lower with all changes in an upper, which is a tmpfs of its own.
  *
- * Inodes. A directory, and a file that exists in the lower only, is shown by a wrapper (struct ovl_inode) that knows its
- * lower and its upper. What was made in the upper is shown as the tmpfs inode itself, so its I/O has no extra layer; it
- * says that its superblock is the overlay's (tmpfs_super.face). A file that is copied up while its wrapper lives keeps
- * the wrapper (tmpfs_inode.wrapper) until nobody uses it. So there is one inode for a file at any time, and locks, running
- * programs and the dentry cache see one identity.
+ * Inodes. A directory, and a file that exists in the lower only, is shown by a wrapper (struct ovl_inode) that knows
+ * its lower and its upper. What was made in the upper is shown as the tmpfs inode itself, so its I/O has no extra
+ * layer; it says that its superblock is the overlay's (tmpfs_super.face). A file that is copied up while its wrapper
+ * lives keeps the wrapper (tmpfs_inode.wrapper) until nobody uses it. So there is one inode for a file at any time,
+ * and locks, running programs and the dentry cache see one identity.
  *
- * Names. An entry in the upper directory hides the lower's: an inode, or a whiteout (an entry without an inode). An entry
- * with TMPFS_DE_COVERS leaves a whiteout behind when it is removed, because the lower has that name too; whoever makes an
- * entry knows whether it has (it has when there was a whiteout, or at copy-up, or when a lower name is replaced). A
- * directory made in the upper has no lower (opaque); one that was copied up holds its lower in tmpfs_inode.origin,
- * wherever it is moved: renaming a directory of the lower copies nothing below it. None of this can be named, read or
- * forged by the guest.
+ * Names. An entry in the upper directory hides the lower's: an inode, or a whiteout (an entry without an inode). An
+ * entry with TMPFS_DE_COVERS leaves a whiteout behind when it is removed, because the lower has that name too;
+ * whoever makes an entry knows whether it has (it has when there was a whiteout, or at copy-up, or when a lower name
+ * is replaced). A directory made in the upper has no lower (opaque); one that was copied up holds its lower in
+ * tmpfs_inode.origin, wherever it is moved: renaming a directory of the lower copies nothing below it. None of this
+ * can be named, read or forged by the guest.
  *
  * Copy-up (overlay_copyup.c) is done by the first change of contents or attributes. It makes the parents first. The
  * copy has the lower's inode number.
  *
- * Hard links of the lower stay links: the index knows which lower file with several names was copied up, so each of its
- * names leads to the copy.
+ * Hard links of the lower stay links: the index knows which lower file with several names was copied up, so each of
+ * its names leads to the copy.
  */
 #include "sentry/fs/overlay.h"
 
@@ -190,8 +190,8 @@ void ovl_dir_changed(struct ovl_inode *dir)
 /* May two lower inodes be the same file? Pointers differ when the lower forgot the inode meanwhile. */
 static bool same_lower(const struct inode *a, const struct inode *b)
 {
-	return a == b || (a->ino == b->ino && a->mode == b->mode && a->size == b->size && a->mtime.sec == b->mtime.sec &&
-			  a->mtime.nsec == b->mtime.nsec);
+	return a == b || (a->ino == b->ino && a->mode == b->mode && a->size == b->size &&
+			  a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec);
 }
 
 struct ovl_index *ovl_index_find(struct ovl_super *os, const struct inode *lower)
@@ -297,7 +297,8 @@ static struct ovl_inode *find_wrapper(struct ovl_super *os, const struct ovl_ino
 	list_for_each_entry(oi, bucket(os->hash, lower->ino), hash_node) {
 		if (oi->lower == lower)
 			return oi;
-		here = oi->parent == dir && oi->name && oi->name_len == name->len && !memcmp(oi->name, name->s, name->len);
+		here = oi->parent == dir && oi->name && oi->name_len == name->len &&
+		       !memcmp(oi->name, name->s, name->len);
 		if (S_ISDIR(lower->mode) ? here && oi->lower->ino == lower->ino && S_ISDIR(oi->lower->mode)
 					 : (here || lower->nlink > 1) && same_lower(oi->lower, lower))
 			return oi;

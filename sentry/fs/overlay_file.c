@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open regular files that came from the lower. The file below is opened on first use; once there is an upper, all goes
- * there, so that a reader sees what a writer with another descriptor wrote. Only a mapping made before the copy-up stays with
- * the lower (as in overlayfs), on the host's own file, so that programs and libraries are shared page cache.
- * Opening for writing copies nothing: the first write, truncation or shared mapping does.
+ * Open regular files that came from the lower. The file below is opened on first use; once there is an upper, all
+ * goes there, so that a reader sees what a writer with another descriptor wrote. Only a mapping made before the copy-
+ * up stays with the lower (as in overlayfs), on the host's own file, so that programs and libraries are shared page
+ * cache. Opening for writing copies nothing: the first write, truncation or shared mapping does.
  */
 #include <errno.h>
 #include <fcntl.h>

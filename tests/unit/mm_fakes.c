@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "sentry/kernel/futex.h"
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/mm/mm.h"
@@ -23,6 +24,7 @@ bool fake_all_caps;
 int fake_fail_in;
 unsigned fake_applies, fake_ops, fake_writes;
 int fake_deny_write_rc;
+int fake_sealed = -1;
 
 static struct tgroup fake_tgroup;
 static struct cred fake_cred;
@@ -313,6 +315,8 @@ void file_put(struct file *f)
 
 int vfs_mmap(struct file *f, int prot, bool shared, struct file_map *map)
 {
+	if (f - fake_files == fake_sealed && shared && (prot & PROT_WRITE))
+		return -EPERM;
 	map->fd = 100 + (int)(f - fake_files);
 	map->offset = FAKE_MAP_OFFSET;
 	return 0;
@@ -334,4 +338,9 @@ int path_name(const struct path *p, const struct path *root, char *buf, size_t c
 {
 	strcpy(buf, "/fake");
 	return 5;
+}
+
+void futex_mm_release(struct task *t)
+{
+	(void)t;
 }

@@ -25,7 +25,7 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	const Sbx__Control__Started *m = msg->started;
 
 	if (h == &r->gofer) {
-		/* Only a failure is news: the sentry is given nothing to start from. */
+		/* Only a failure is news: that it is ready the sentry finds out by talking to it. */
 		if (m->error[0]) {
 			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error, strlen(m->error));
 			run_fail(r, r->gofer_error);
@@ -34,8 +34,6 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	}
 	if (r->started)
 		return;
-	if (h != &r->sentry && !m->error[0])
-		return; /* the gofer is ready: the sentry finds out by talking to it */
 	r->started = true;
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {

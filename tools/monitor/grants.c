@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/monitor/grants.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,6 +184,27 @@ static int set_add(struct grant_set *set, const char *path, enum policy_mode mod
 	return 0;
 }
 
+/* Hides what is in the directory of @row and not on its list. */
+static int hide_unlisted(struct grant_set *set, const struct show_row *row)
+{
+	bool top = !strcmp(row->dir, "/");
+	char path[PATH_MAX];
+	struct dirent *e;
+	DIR *d = opendir(row->dir);
+	int r = 0;
+
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
+	while (!r && (e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || policy_shows(row, e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", top ? "" : row->dir, e->d_name);
+		r = str_list_add(set->pool, &set->hide, path);
+	}
+	closedir(d);
+	return r;
+}
+
 static int add_root(struct grant_set *set, const struct policy *p, struct sbx_err *err)
 {
 	bool host = !strcmp(p->rootfs, "host");
@@ -204,6 +227,12 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 	for (size_t i = 0; i < policy_hide_count; i++) {
 		if (str_list_add(set->pool, &set->hide, policy_hide_rows[i].path))
 			return sbx_fail(err, -ENOMEM, "hide list");
+	}
+	for (size_t i = 0; i < policy_show_count; i++) {
+		int r = hide_unlisted(set, &policy_show_rows[i]);
+
+		if (r)
+			return sbx_fail(err, r, "read '%s'", policy_show_rows[i].dir);
 	}
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include "base/host/file.h"
 #include "base/log.h"
 #include "policy/audit.h"
+#include "policy/hide.h"
 #include "tools/monitor/monitor_priv.h"
 
 #define LIST_MAX 10000 /* changes and background processes kept for the result */
@@ -25,7 +26,7 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	const Sbx__Control__Started *m = msg->started;
 
 	if (h == &r->gofer) {
-		/* Only a failure is news: the sentry is given nothing to start from. */
+		/* Only a failure is news: that it is ready the sentry finds out by talking to it. */
 		if (m->error[0]) {
 			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error, strlen(m->error));
 			run_fail(r, r->gofer_error);
@@ -34,8 +35,6 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	}
 	if (r->started)
 		return;
-	if (h != &r->sentry && !m->error[0])
-		return; /* the gofer is ready: the sentry finds out by talking to it */
 	r->started = true;
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {
@@ -101,6 +100,21 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 		audit_write(r->spec->audit, r->res->id, &e);
 }
 
+/*
+ * The sentry makes empty directories where hidden ones would be, and looks for them first. Nobody in the guest is denied
+ * anything by that: what it finds there is the empty directory.
+ */
+static bool is_own_lookup(const struct run *r, const struct helper *h, const Sbx__Control__Audit *m)
+{
+	if (h != &r->gofer || strcmp(m->rule, "hide") || strcmp(m->op, "lookup"))
+		return false;
+	for (size_t i = 0; i < policy_hide_count; i++) {
+		if (policy_hide_rows[i].empty_mode && !strcmp(policy_hide_rows[i].path, m->object))
+			return true;
+	}
+	return false;
+}
+
 static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
 {
 	const Sbx__Control__Audit *m = msg->audit;
@@ -110,6 +124,8 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 		.reason = m->reason, .count = m->count,
 	};
 
+	if (is_own_lookup(r, h, m))
+		return;
 	if (!strcmp(m->verdict, "deny")) {
 		Sbx__Control__Denial d = SBX__CONTROL__DENIAL__INIT;
 

@@ -63,13 +63,16 @@ void run_fail(struct run *r, const char *failure)
 /* The signals that end sbx go to the guest first. */
 static int open_signals(struct run *r, struct sbx_err *err)
 {
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction old;
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		/* What the caller has us ignore (nohup) stays ignored; once blocked it would be queued. */
+		if (sigaction(ends[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
+			sigaddset(&set, ends[i]);
+	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	r->sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

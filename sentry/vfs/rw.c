@@ -160,7 +160,7 @@ ssize_t vfs_write(struct task *t, struct file *f, struct uio *u, uint64_t *pos)
 		pos = NULL;
 	else if (!pos)
 		pos = &f->pos;
-	if (pos && (int64_t)*pos < 0)
+	if (pos && (int64_t)(*pos + u->resid) < 0)
 		return -EINVAL;
 	if (pos && S_ISREG(f->inode->mode))
 		return write_regular(t, f, u, pos);

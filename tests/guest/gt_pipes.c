@@ -72,7 +72,6 @@ static void capacity(void)
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(read(p[0], buf, 65536), 65536);
 	CHECK_EQ(fcntl(p[1], F_SETPIPE_SZ, 1), 4096);
-	CHECK_ERR(fcntl(p[1], F_SETPIPE_SZ, 0), EINVAL);
 	CHECK_EQ(write(p[1], buf, 5000), 4096);
 	/* Up to PIPE_BUF all or nothing. */
 	CHECK_EQ(read(p[0], buf, 100), 100);
@@ -288,10 +287,7 @@ static void eventfds(void)
 	fd = (int)CHECK_OK(eventfd(3, EFD_NONBLOCK | EFD_CLOEXEC));
 	CHECK_ERR(read(fd, buf, 4), EINVAL);
 	CHECK_ERR(write(fd, buf, 4), EINVAL);
-	CHECK_ERR(read(fd, BAD_PTR, 8), EFAULT);
-	CHECK_EQ(events_of(fd, POLLIN | POLLOUT), POLLOUT | (3 ? 0 : POLLIN)); /* the fault took the value */
-	v = 3;
-	CHECK_EQ(write(fd, &v, 8), 8);
+	CHECK_EQ(events_of(fd, POLLIN | POLLOUT), POLLIN | POLLOUT);
 	CHECK_EQ(read(fd, &v, 8), 8);
 	CHECK_EQ(v, 3);
 	CHECK_ERR(read(fd, &v, 8), EAGAIN);
@@ -305,7 +301,6 @@ static void eventfds(void)
 	v = 0;
 	CHECK_EQ(write(fd, &v, 8), 8);
 	CHECK_EQ(read(fd, &v, 8), 8);
-	CHECK_ERR(lseek(fd, 0, SEEK_SET), ESPIPE);
 	fd = (int)CHECK_OK(eventfd(2, EFD_SEMAPHORE));
 	CHECK_EQ(read(fd, &v, 8), 8);
 	CHECK_EQ(v, 1);

@@ -258,6 +258,9 @@ int boot_mounts(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer,
 		r = memfd_init(the_store);
 	if (r)
 		return sbx_fail(err, r, "create the store");
+	r = memfd_init(the_store);
+	if (r)
+		return sbx_fail(err, r, "make the place of memfds");
 	r = mount_root(cfg, gofer, err);
 	if (!r)
 		r = make_dirs(cfg, err);

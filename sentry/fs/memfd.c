@@ -110,6 +110,8 @@ static int add_seals(struct file *f, struct tmpfs_inode *ti, unsigned seals)
 			return err;
 	}
 	ti->seals |= (uint8_t)seals;
+	if (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		ti->vfs.vflags |= INODE_WRITE_SEALED;
 	return 0;
 }
 

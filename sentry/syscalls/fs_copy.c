@@ -84,8 +84,11 @@ static int64_t send_all(struct task *t, struct file *in, uint64_t pos, struct fi
 static int64_t sendfile(struct task *t, struct file *in, struct file *out, uaddr_t uoff, uint64_t n)
 {
 	uint64_t pos = in->pos;
-	int64_t r = check_sendfile(in, out);
+	int64_t r;
 
+	if (file_readable(in) && uoff && !file_seekable(in))
+		return -ESPIPE;
+	r = check_sendfile(in, out);
 	if (r)
 		return r;
 	if (uoff && copy_in(t, uoff, &pos, sizeof(pos)))

@@ -151,7 +151,8 @@ static int open_truncate(struct task *t, struct file *f)
 {
 	if (!S_ISREG(f->inode->mode))
 		return 0;
-	return vfs_truncate(t, f->inode, f, 0);
+	/* O_RDONLY | O_TRUNC truncates, but not through the descriptor. */
+	return vfs_truncate(t, f->inode, file_writable(f) ? f : NULL, 0);
 }
 
 static int open_inode(struct task *t, const struct path *p, uint32_t flags, bool created, struct file **ret)

@@ -168,6 +168,14 @@ static int set_add(struct grant_set *set, const char *path, enum policy_mode mod
 	return 0;
 }
 
+/*
+ * What the guest sees of the host's "/": the system, and nothing that somebody put there. A list of what is allowed, as no list
+ * of what is not could be complete.
+ */
+static const char *const host_root_names[] = {
+	"bin", "etc", "lib", "lib32", "lib64", "libx32", "opt", "sbin", "srv", "usr", "var",
+};
+
 static int add_root(struct grant_set *set, const struct policy *p, struct sbx_err *err)
 {
 	bool host = !strcmp(p->rootfs, "host");
@@ -187,6 +195,8 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 	set->n = 1;
 	if (!host)
 		return 0;
+	g->only = host_root_names;
+	g->n_only = ARRAY_SIZE(host_root_names);
 	for (size_t i = 0; i < policy_hide_count; i++) {
 		if (str_list_add(set->pool, &set->hide, policy_hide_rows[i].path))
 			return sbx_fail(err, -ENOMEM, "hide list");

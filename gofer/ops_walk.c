@@ -64,6 +64,8 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, struct 
 	if (dir->flags & NODE_BARRED)
 		return -ENOENT;
 	if (mark_hides(dir->mark, name)) {
+		if (mark_unlisted(dir->mark, name) && peek_name(g, dir, name, stx) < 0)
+			return -ENOENT; /* there is nothing anyway: no denial worth telling */
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;
 	}

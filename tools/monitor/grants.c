@@ -187,7 +187,6 @@ static int set_add(struct grant_set *set, const char *path, enum policy_mode mod
 /* Hides what is in the directory of @row and not on its list. */
 static int hide_unlisted(struct grant_set *set, const struct show_row *row)
 {
-	bool top = !strcmp(row->dir, "/");
 	char path[PATH_MAX];
 	struct dirent *e;
 	DIR *d = opendir(row->dir);
@@ -198,11 +197,19 @@ static int hide_unlisted(struct grant_set *set, const struct show_row *row)
 	while (!r && (e = readdir(d))) {
 		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || policy_shows(row, e->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", top ? "" : row->dir, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", row->dir, e->d_name);
 		r = str_list_add(set->pool, &set->hide, path);
 	}
 	closedir(d);
 	return r;
+}
+
+/* The names on the list of @row are the only ones that the gofer shows below a grant's root. */
+static void show_only(struct grant *g, const struct show_row *row)
+{
+	g->only = row->names;
+	for (g->n_only = 0; row->names[g->n_only];)
+		g->n_only++;
 }
 
 static int add_root(struct grant_set *set, const struct policy *p, struct sbx_err *err)
@@ -229,10 +236,15 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 			return sbx_fail(err, -ENOMEM, "hide list");
 	}
 	for (size_t i = 0; i < policy_show_count; i++) {
-		int r = hide_unlisted(set, &policy_show_rows[i]);
+		const struct show_row *row = &policy_show_rows[i];
+		int r = 0;
 
+		if (!strcmp(row->dir, "/"))
+			show_only(g, row);
+		else
+			r = hide_unlisted(set, row);
 		if (r)
-			return sbx_fail(err, r, "read '%s'", policy_show_rows[i].dir);
+			return sbx_fail(err, r, "read '%s'", row->dir);
 	}
 	return 0;
 }

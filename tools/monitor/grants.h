@@ -20,6 +20,8 @@ struct grant {
 	char *guest_path;
 	enum policy_mode mode;
 	bool exec, root;
+	const char *const *only; /* the names directly below it that exist for the guest; NULL: all */
+	size_t n_only;
 };
 
 struct grant_set {

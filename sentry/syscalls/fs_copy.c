@@ -81,11 +81,27 @@ static int64_t send_all(struct task *t, struct file *in, uint64_t pos, struct fi
 	return done ? (int64_t)done : r;
 }
 
+/* The position of a description: that of the caller's own files is the host's, shared with whoever else has them open. */
+static int64_t pos_get(struct file *f, uint64_t *pos)
+{
+	int64_t r = vfs_llseek(f, 0, SEEK_CUR);
+
+	*pos = (uint64_t)r;
+	return r < 0 ? r : 0;
+}
+
+static void pos_set(struct file *f, uint64_t pos)
+{
+	(void)vfs_llseek(f, (int64_t)pos, SEEK_SET); /* where the copy has just been */
+}
+
 static int64_t sendfile(struct task *t, struct file *in, struct file *out, uaddr_t uoff, uint64_t n)
 {
-	uint64_t pos = in->pos;
+	uint64_t pos;
 	int64_t r = check_sendfile(in, out);
 
+	if (!r)
+		r = pos_get(in, &pos);
 	if (r)
 		return r;
 	if (uoff && copy_in(t, uoff, &pos, sizeof(pos)))
@@ -97,7 +113,7 @@ static int64_t sendfile(struct task *t, struct file *in, struct file *out, uaddr
 		return r;
 	pos += (uint64_t)r;
 	if (!uoff)
-		in->pos = pos;
+		pos_set(in, pos);
 	else if (copy_out(t, uoff, &pos, sizeof(pos)))
 		return -EFAULT;
 	return r;
@@ -164,11 +180,16 @@ static int64_t copy_range(struct task *t, struct copy_range *c)
 static int64_t do_copy_range(struct task *t, const struct sysargs *a, struct copy_range *c)
 {
 	uaddr_t uin = ARG_PTR(a, 1), uout = ARG_PTR(a, 3);
-	int64_t r;
+	int64_t r = 0;
 
-	c->in_pos = c->in->pos;
-	c->out_pos = c->out->pos;
+	c->in_pos = c->out_pos = 0;
 	c->len = ARG_U64(a, 4);
+	if (!uin && S_ISREG(c->in->inode->mode))
+		r = pos_get(c->in, &c->in_pos);
+	if (!r && !uout && S_ISREG(c->out->inode->mode))
+		r = pos_get(c->out, &c->out_pos);
+	if (r)
+		return r;
 	if ((uin && copy_in(t, uin, &c->in_pos, sizeof(c->in_pos))) ||
 	    (uout && copy_in(t, uout, &c->out_pos, sizeof(c->out_pos))))
 		return -EFAULT;
@@ -178,11 +199,11 @@ static int64_t do_copy_range(struct task *t, const struct sysargs *a, struct cop
 	if (r <= 0)
 		return r;
 	if (!uin)
-		c->in->pos = c->in_pos;
+		pos_set(c->in, c->in_pos);
 	else if (copy_out(t, uin, &c->in_pos, sizeof(c->in_pos)))
 		return -EFAULT;
 	if (!uout)
-		c->out->pos = c->out_pos;
+		pos_set(c->out, c->out_pos);
 	else if (copy_out(t, uout, &c->out_pos, sizeof(c->out_pos)))
 		return -EFAULT;
 	return r;

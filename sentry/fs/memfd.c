@@ -24,6 +24,7 @@
 #define MFD_EXEC 0x0010u
 #endif
 #define MFD_SUPPORTED (MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_NOEXEC_SEAL | MFD_EXEC)
+#define SEALS_ALL     (F_SEAL_SEAL | F_SEAL_EXEC | SEALS_HOST)
 #define NAME_BYTES    (sizeof("/memfd: (deleted)") + MEMFD_NAME_MAX)
 #define O_LARGE       0100000u /* shown by F_GETFL, 0 in 64-bit headers */
 
@@ -90,10 +91,14 @@ int memfd_create_file(const struct cred *c, const char *name, unsigned flags, st
 	return 0;
 }
 
-static int64_t add_seals(struct tmpfs_inode *ti, unsigned seals)
+static int add_seals(struct file *f, struct tmpfs_inode *ti, unsigned seals)
 {
 	int err;
 
+	if (!file_writable(f))
+		return -EPERM;
+	if (seals & ~(unsigned)SEALS_ALL)
+		return -EINVAL;
 	if (!(ti->flags & TMPFS_MEMFD) || ti->seals & F_SEAL_SEAL)
 		return -EPERM;
 	/* An executable that will stay so must not change: Linux seals it whole. */
@@ -108,11 +113,19 @@ static int64_t add_seals(struct tmpfs_inode *ti, unsigned seals)
 	return 0;
 }
 
-int64_t memfd_seal(struct file *f, uint32_t add)
+int64_t memfd_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
 {
-	struct tmpfs_inode *ti = tmpfs_i(f->inode);
+	struct tmpfs_inode *ti;
 
-	if (add)
-		return add_seals(ti, add);
-	return ti->flags & TMPFS_MEMFD ? ti->seals : F_SEAL_SEAL;
+	(void)t;
+	if (!tmpfs_is(f->inode) || !S_ISREG(f->inode->mode))
+		return -EINVAL;
+	ti = tmpfs_i(f->inode);
+	switch (cmd) {
+	case F_GET_SEALS:
+		return ti->flags & TMPFS_MEMFD ? ti->seals : F_SEAL_SEAL;
+	case F_ADD_SEALS:
+		return arg > UINT32_MAX ? -EINVAL : add_seals(f, ti, (unsigned)arg);
+	}
+	return -EINVAL;
 }

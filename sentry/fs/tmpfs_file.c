@@ -8,7 +8,6 @@
 
 #include "base/host/file.h"
 #include "base/host/seal.h"
-#include "sentry/fs/memfd.h"
 #include "sentry/fs/tmpfs.h"
 #include "sentry/vfs/uio.h"
 
@@ -191,6 +190,5 @@ const struct file_ops tmpfs_file_ops = {
 	.mmap = tmpfs_mmap,
 	.fsync = tmpfs_fsync,
 	.fallocate = tmpfs_fallocate,
-	.seal = memfd_seal,
 	.release = tmpfs_release,
 };

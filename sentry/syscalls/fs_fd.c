@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "sentry/fs/memfd.h"
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/uaccess.h"
@@ -103,21 +104,6 @@ static int64_t fcntl_getown_ex(struct task *t, struct file *f, uaddr_t arg)
 	return copy_out(t, arg, &ex, sizeof(ex));
 }
 
-#define SEALS_ALL 0x3fu /* F_SEAL_SEAL .. F_SEAL_EXEC */
-
-static int64_t fcntl_seals(struct file *f, int cmd, uint64_t arg)
-{
-	if (!f->ops->seal)
-		return -EINVAL;
-	if (cmd == F_GET_SEALS)
-		return f->ops->seal(f, 0);
-	if (!file_writable(f))
-		return -EPERM;
-	if (arg & ~(uint64_t)SEALS_ALL)
-		return -EINVAL;
-	return arg ? f->ops->seal(f, (uint32_t)arg) : 0;
-}
-
 static int64_t fcntl_owner(struct task *t, struct file *f, int cmd, uint64_t arg)
 {
 	switch (cmd) {
@@ -167,7 +153,7 @@ static int64_t fcntl_file(struct task *t, struct file *f, int cmd, uint64_t arg)
 		return pipe_fcntl(t, f, cmd, arg);
 	case F_ADD_SEALS:
 	case F_GET_SEALS:
-		return fcntl_seals(f, cmd, arg);
+		return memfd_fcntl(t, f, cmd, arg);
 	case F_GETLEASE:
 		return F_UNLCK;
 	default: /* F_SETLEASE, F_NOTIFY: as a kernel without CONFIG_FILE_LOCKING's leases and dnotify */

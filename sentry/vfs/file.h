@@ -54,8 +54,6 @@ struct file_ops {
 	int (*fsync)(struct file *f, bool data_only); /* NULL: -EINVAL for non-files, 0 for files */
 	int (*fallocate)(struct file *f, int mode, uint64_t off, uint64_t len); /* NULL: -EOPNOTSUPP */
 	int (*truncate)(struct file *f, uint64_t size); /* NULL: inode setattr */
-	/* fcntl(2) F_ADD_SEALS of @add, or with 0 F_GET_SEALS. NULL: -EINVAL */
-	int64_t (*seal)(struct file *f, uint32_t add);
 	/* Called for each close of a descriptor (POSIX locks have gone already). */
 	void (*flush)(struct file *f);
 	/* The last reference went; must release what open made. The struct itself is freed by vfs. */

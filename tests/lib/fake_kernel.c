@@ -156,6 +156,11 @@ int64_t fifo_open(struct task *t, struct inode *in, struct file *f)
 	return 0;
 }
 
+int64_t memfd_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
+{
+	return -EINVAL;
+}
+
 int64_t pipe_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
 {
 	return -EBADF;

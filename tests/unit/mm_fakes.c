@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "sentry/kernel/futex.h"
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/mm/mm.h"
@@ -338,9 +337,4 @@ int path_name(const struct path *p, const struct path *root, char *buf, size_t c
 {
 	strcpy(buf, "/fake");
 	return 5;
-}
-
-void futex_mm_release(struct task *t)
-{
-	(void)t;
 }

@@ -364,27 +364,27 @@ static void test_memfd(void)
 	tap_eq(memfd_create_file(&cred, "x", MFD_HUGETLB, &f), -ENOSYS, "no huge pages");
 	tap_eq(memfd_create_file(&cred, "x", 0x80, &f), -EINVAL, "an unknown flag");
 	tap_eq(memfd_create_file(&cred, "plain", 0, &f), 0, "a plain one");
-	tap_eq(memfd_seal(f, 0), F_SEAL_SEAL, "cannot be sealed");
-	tap_eq(memfd_seal(f, F_SEAL_GROW), -EPERM, "really not");
+	tap_eq(memfd_fcntl(NULL, f, F_GET_SEALS, 0), F_SEAL_SEAL, "cannot be sealed");
+	tap_eq(memfd_fcntl(NULL, f, F_ADD_SEALS, F_SEAL_GROW), -EPERM, "really not");
 	tap_ok(!strcmp(f->anon_name, "/memfd:plain (deleted)"), "its name");
 	file_put(f);
 	tap_eq(memfd_create_file(&cred, "s", MFD_ALLOW_SEALING, &f), 0, "a sealable one");
 	tap_eq(fsu_write_at(f, "data", 4, 0), 4, "write");
-	tap_eq(memfd_seal(f, F_SEAL_GROW | F_SEAL_SHRINK), 0, "seal its size");
+	tap_eq(memfd_fcntl(NULL, f, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK), 0, "seal its size");
 	tap_eq(fsu_write_at(f, "data", 4, 2), -EPERM, "no growth");
 	tap_eq(fsu_write_at(f, "DA", 2, 0), 2, "but writing");
 	tap_eq(f->ops->mmap(f, PROT_READ | PROT_WRITE, true, &map), 0, "mmap");
 	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0);
 	tap_ok(p != MAP_FAILED && !memcmp(p, "DAta", 4), "shows the bytes");
-	tap_eq(memfd_seal(f, F_SEAL_WRITE), -EBUSY, "F_SEAL_WRITE while it is mapped");
+	tap_eq(memfd_fcntl(NULL, f, F_ADD_SEALS, F_SEAL_WRITE), -EBUSY, "F_SEAL_WRITE while it is mapped");
 	munmap(p, 4096);
-	tap_eq(memfd_seal(f, F_SEAL_WRITE), 0, "and after");
+	tap_eq(memfd_fcntl(NULL, f, F_ADD_SEALS, F_SEAL_WRITE), 0, "and after");
 	tap_eq(fsu_write_at(f, "x", 1, 0), -EPERM, "no write");
 	tap_eq(f->ops->mmap(f, PROT_READ | PROT_WRITE, true, &map), -EPERM, "no writable mapping");
 	tap_eq(f->ops->mmap(f, PROT_READ | PROT_WRITE, false, &map), 0, "a private one");
 	tap_ok(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0) == MAP_FAILED,
 	       "the host refuses it too");
-	tap_eq(memfd_seal(f, 0), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE, "its seals");
+	tap_eq(memfd_fcntl(NULL, f, F_GET_SEALS, 0), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE, "its seals");
 	file_put(f);
 	tap_eq(memfd_create_file(&cred, "n", 8, &f), 0, "MFD_NOEXEC_SEAL");
 	tap_eq(f->inode->ops->setattr(f->inode, &(struct iattr){ .valid = ATTR_MODE, .mode = 0755 }), -EPERM,

@@ -25,7 +25,7 @@ struct test_case {
 	const char *argv[6];
 	uint64_t timeout_ms, idle_ms, memory;
 	bool pass, merge, gofer_dies;
-	int kill_with; /* a signal to the monitor after 200 ms */
+	int kill_with; /* a signal to the monitor after 0.8 s */
 	int kills;     /* how often */
 	const char *audit;
 };
@@ -107,7 +107,7 @@ static struct got run_case(const struct test_case *t)
 	if (pid == 0)
 		_exit(child_main(t, fd));
 	for (int i = 0; i < t->kills; i++) {
-		usleep(200000);
+		usleep(800000); /* slow builds have to have started */
 		kill(pid, t->kill_with);
 	}
 	waitpid(pid, &st, 0);

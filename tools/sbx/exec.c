@@ -36,6 +36,8 @@ static void print_result(const struct exec_opts *o, struct run_result *res, cons
 
 	if (res->message[0])
 		verb_fail("%s", res->message);
+	if (res->counters)
+		fprintf(stderr, "sbx: counters: %s\n", res->counters);
 	if (o->json_fd < 0)
 		return;
 	result_put(&sb, res, o->merge, audit);
@@ -74,7 +76,7 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 	struct run_spec spec = {
 		.policy = &plan->policy, .grants = &plan->grants, .argv = o->shell ? shell_argv : argv,
 		.envp = plan->env.v, .cwd = plan->cwd, .home = plan->home, .platform = o->platform,
-		.debug_channels = o->debug, .strace = o->strace, .no_userns = o->no_userns,
+		.debug_channels = o->debug, .strace = o->strace, .counters = o->counters, .no_userns = o->no_userns,
 		.stdin_pipe = o->stdin_pipe, .capture = o->json_fd >= 0, .pass = o->json_fd != STDOUT_FILENO,
 		.merge = o->merge, .events_fd = o->events_fd,
 	};

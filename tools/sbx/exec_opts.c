@@ -199,7 +199,7 @@ static int set_string(void *ctx, const struct opt *o, const char *value, struct 
 	return 0;
 }
 
-enum { FLAG_COW, FLAG_MERGE, FLAG_STRACE, FLAG_NO_USERNS };
+enum { FLAG_COW, FLAG_MERGE, FLAG_STRACE, FLAG_COUNTERS, FLAG_NO_USERNS };
 
 static int set_flag(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
 {
@@ -208,6 +208,7 @@ static int set_flag(void *ctx, const struct opt *o, const char *value, struct sb
 		[FLAG_COW] = &e->cow,
 		[FLAG_MERGE] = &e->merge,
 		[FLAG_STRACE] = &e->strace,
+		[FLAG_COUNTERS] = &e->counters,
 		[FLAG_NO_USERNS] = &e->no_userns,
 	};
 
@@ -247,6 +248,7 @@ const struct opt exec_opt_table[] = {
 	{ "no-userns", 0, OPT_FLAG, set_flag, FLAG_NO_USERNS, GROUP_NONE, NULL, "do without user namespaces" },
 	{ "debug", 0, OPT_VALUE, set_debug, 0, GROUP_NONE, "CHANNELS", "log channels (core,mm,... or all) on stderr" },
 	{ "strace", 0, OPT_FLAG, set_flag, FLAG_STRACE, GROUP_NONE, NULL, "print the guest's system calls on stderr" },
+	{ "counters", 0, OPT_FLAG, set_flag, FLAG_COUNTERS, GROUP_NONE, NULL, "print what the kernel still holds at the end" },
 };
 const size_t exec_opt_count = ARRAY_SIZE(exec_opt_table);
 

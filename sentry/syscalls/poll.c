@@ -459,7 +459,8 @@ static int64_t do_epoll_wait(struct task *t, const struct sysargs *a, bool zero)
 		(void)vfs_poll(ep, &q);
 		r = task_wait_on(t, q, POLLIN);
 		if (!r) {
-			task_op_hold(t, file_get(ep), put_file);
+			if (t->op.data != ep)
+				task_op_hold(t, file_get(ep), put_file);
 			r = task_block(t, -EINTR);
 		}
 	}

@@ -11,6 +11,7 @@
 
 #include "sentry/boot.h"
 #include "sentry/fs/fs.h"
+#include "sentry/fs/memfd.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/vfs/dentry.h"
 #include "sentry/vfs/vfs.h"
@@ -218,6 +219,9 @@ int boot_mounts(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer,
 
 	if (r)
 		return sbx_fail(err, r, "create the store");
+	r = memfd_init(the_store);
+	if (r)
+		return sbx_fail(err, r, "make the place of memfds");
 	r = mount_root(cfg, gofer, err);
 	if (!r)
 		r = mount_kernel_fs(err);

@@ -44,8 +44,7 @@ static uint32_t vma_flags_of(const struct mm *mm, unsigned map_flags)
 /* The checks of mmap(2) on a file: what may ever be done with the mapping goes into v->maxprot. */
 static int check_file(struct vma *v, const struct file *f)
 {
-	/* memfd_create(2): F_SEAL_WRITE and F_SEAL_FUTURE_WRITE */
-	bool sealed = f->seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+	bool sealed = f->inode->vflags & INODE_WRITE_SEALED;
 	bool writable = file_writable(f) && !sealed;
 
 	if (v->flags & VMA_SHARED) {

@@ -151,7 +151,8 @@ static uint32_t pipe_poll(struct file *f, struct waitq **q)
 	if (file_readable(f)) {
 		if (p->len)
 			ev |= POLLIN | POLLRDNORM;
-		if (!p->writers)
+		/* A FIFO that no writer has joined since this open is not hung up. */
+		if (!p->writers && f->writers_seen != p->w_opens)
 			ev |= POLLHUP;
 	}
 	if (file_writable(f)) {
@@ -172,8 +173,9 @@ static int64_t pipe_ioctl(struct file *f, struct task *t, uint32_t cmd, uint64_t
 	return copy_out(t, arg, &n, sizeof(n));
 }
 
-static void pipe_join(struct pipe *p, const struct file *f)
+static void pipe_join(struct pipe *p, struct file *f)
 {
+	f->writers_seen = p->w_opens;
 	if (file_readable(f)) {
 		p->readers++;
 		p->r_opens++;
@@ -340,4 +342,48 @@ int64_t pipe_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
 	if (f->ops != &fifo_file_ops || !pipe_of(f))
 		return -EBADF;
 	return cmd == F_GETPIPE_SZ ? (int64_t)pipe_of(f)->limit : pipe_resize(t, pipe_of(f), arg);
+}
+
+bool file_is_pipe(const struct file *f)
+{
+	return f->ops == &fifo_file_ops && pipe_of(f);
+}
+
+bool pipe_same(const struct file *a, const struct file *b)
+{
+	return pipe_of(a) == pipe_of(b);
+}
+
+ssize_t pipe_peek(struct file *f, void *buf, size_t n)
+{
+	struct pipe *p = pipe_of(f);
+	size_t first;
+
+	if (!p->len)
+		return p->writers ? -EAGAIN : 0;
+	n = MIN(n, (size_t)p->len);
+	first = MIN(n, (size_t)(p->cap - p->head));
+	memcpy(buf, p->ring + p->head, first);
+	memcpy((uint8_t *)buf + first, p->ring, n - first);
+	return (ssize_t)n;
+}
+
+void pipe_consume(struct file *f, size_t n)
+{
+	struct pipe *p = pipe_of(f);
+
+	p->head = (p->head + (uint32_t)n) & (p->cap - 1);
+	p->len -= (uint32_t)n;
+	if (!p->len)
+		p->head = 0;
+	waitq_wake(&p->wq, POLLOUT | POLLWRNORM);
+}
+
+ssize_t pipe_room(struct file *f)
+{
+	const struct pipe *p = pipe_of(f);
+
+	if (!p->readers)
+		return -EPIPE;
+	return p->limit > p->len ? p->limit - p->len : 0;
 }

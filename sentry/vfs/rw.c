@@ -222,7 +222,7 @@ static int64_t seek_target(const struct file *f, int64_t off, int whence)
 		return -EINVAL;
 	}
 	if (__builtin_add_overflow(base, off, &base))
-		return -EOVERFLOW;
+		return -EINVAL;
 	return base < 0 ? -EINVAL : base;
 }
 

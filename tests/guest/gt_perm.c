@@ -78,7 +78,7 @@ static void directories(void)
 
 	need_root();
 	CHECK_OK(mkdir("ronly", 0755));
-	gt_put("ronly/f", "x");
+	put_owned("ronly/f", UID, GID, 0644);
 	CHECK_OK(mkdir("noexec", 0755));
 	gt_put("noexec/f", "x");
 	CHECK_OK(chmod("noexec", 0744));

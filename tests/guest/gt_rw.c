@@ -45,7 +45,9 @@ static void hostile(void)
 	CHECK_EQ(preadv(fd, iov, 2, 0), 4);
 	CHECK_EQ(pwritev(fd, iov, 2, 0), 4);
 	CHECK_ERR(preadv(fd, iov, 3, 0), EINVAL);
-	iov[2].iov_len = 1ull << 40;
+	iov[2].iov_len = SSIZE_MAX;
+	CHECK_ERR(preadv(fd, iov, 3, 0), EFAULT);
+	iov[2] = (struct iovec){ BAD_PTR, 1ull << 40 };
 	CHECK_EQ(preadv(fd, iov, 3, 0), 4); /* the sum is cut to MAX_RW_COUNT */
 	CHECK_ERR(preadv(fd, iov, -1, 0), EINVAL);
 	CHECK_ERR(preadv(fd, many, IOV_MAX + 1, 0), EINVAL);

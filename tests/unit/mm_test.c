@@ -224,7 +224,7 @@ static void test_files(void)
 	args.len = 2 * PAGE_SIZE;
 	tap_eq(mm_map(t, &args, false), -EOVERFLOW, "an offset that wraps");
 	fake_file_init(2, O_RDWR);
-	fake_files[2].seals = F_SEAL_WRITE;
+	fake_inodes[2].vflags |= INODE_WRITE_SEALED;
 	args = (struct mm_map_args){ .len = PAGE_SIZE, .prot = RW, .flags = MM_MAP_SHARED, .file = &fake_files[2] };
 	tap_eq(mm_map(t, &args, false), -EPERM, "a sealed memfd");
 	mm_put(t->mm);

@@ -32,6 +32,23 @@ GOFER_OP(op_attach)
 	return fid_install(g->nodes, &g->fids, q->attach->new_fid, node_get(gr->root));
 }
 
+static int read_link(struct gofer *g, struct node *n, struct reply *r)
+{
+	ssize_t len;
+	int fd;
+
+	static_assert(GOFER_DATA_MAX >= PATH_MAX, "a link fits");
+	fd = node_pin(g->nodes, n);
+	if (fd < 0)
+		return fd;
+	len = host_readlinkat(fd, "", (char *)r->data, PATH_MAX);
+	node_unpin(g->nodes, n);
+	if (len < 0)
+		return (int)len;
+	r->msg.data.len = (size_t)len;
+	return 0;
+}
+
 /* Only the attributes of a name: no fd is kept. */
 static int peek_name(struct gofer *g, struct node *dir, const char *name, struct statx *stx)
 {
@@ -61,7 +78,9 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, bool wa
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;
 	}
-	r = want ? node_walk(g->nodes, dir, name, stx, ret) : peek_name(g, dir, name, stx);
+	r = want ? 0 : peek_name(g, dir, name, stx);
+	if (r == 0 && (want || S_ISLNK(stx->stx_mode)))
+		r = node_walk(g->nodes, dir, name, stx, ret);
 	if (r < 0)
 		return r;
 	file_id_from_statx(&id, stx);
@@ -95,8 +114,10 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 			ret = walk_one(g, dir, w->names[i], fid || i + 1 < w->n_names, &stx, &n);
 		if (ret < 0)
 			break;
-		node_put(g->nodes, dir);
-		dir = n;
+		if (n) {
+			node_put(g->nodes, dir);
+			dir = n;
+		}
 		if (fid)
 			ret = fid_install(g->nodes, &g->fids, fid, node_get(n));
 		if (ret < 0)
@@ -104,6 +125,9 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 		reply_attr(r, &stx);
 		r->msg.walked++;
 	}
+	/* Who walked to a link wants to know where it leads. */
+	if (dir->fmt == S_IFLNK && r->msg.walked)
+		(void)read_link(g, dir, r);
 	node_put(g->nodes, dir);
 	return ret;
 }
@@ -130,24 +154,12 @@ GOFER_OP(op_getattr)
 GOFER_OP(op_readlink)
 {
 	struct node *n;
-	ssize_t len;
-	int fd, ret;
+	int ret;
 
-	static_assert(GOFER_DATA_MAX >= PATH_MAX, "a link fits");
 	ret = gofer_fid(g, q->readlink->fid, &n);
 	if (ret < 0)
 		return ret;
-	if (n->fmt != S_IFLNK)
-		return -EINVAL;
-	fd = node_pin(g->nodes, n);
-	if (fd < 0)
-		return fd;
-	len = host_readlinkat(fd, "", (char *)r->data, PATH_MAX);
-	node_unpin(g->nodes, n);
-	if (len < 0)
-		return (int)len;
-	r->msg.data.len = (size_t)len;
-	return 0;
+	return n->fmt == S_IFLNK ? read_link(g, n, r) : -EINVAL;
 }
 
 GOFER_OP(op_statfs)

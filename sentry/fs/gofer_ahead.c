@@ -68,10 +68,8 @@ void gofer_ahead_ask(struct gofer_ahead *a, struct gofer_call *c, const struct q
 /* A reply that ends at a symlink tells where it leads. */
 static void take_link(struct gofer_inode *gi, const Sbx__Gofer__Reply *rep)
 {
-	const ProtobufCBinaryData *d = &rep->data;
-
-	if (!gi->link && S_ISLNK(gi->inode.mode) && d->len && d->len < PATH_MAX_LINUX && !memchr(d->data, 0, d->len))
-		gi->link = strndup((const char *)d->data, d->len);
+	if (!gi->link && S_ISLNK(gi->inode.mode))
+		(void)gofer_link_set(gi, &rep->data); /* else it is asked for when it is needed */
 }
 
 static void give_fid(struct gofer_inode *gi, uint32_t *fid)

@@ -33,12 +33,12 @@ race() { # GRANT-OPTION DIR
 	ok $? "symlink race, $1: the inside was read"
 }
 find "$tmp/outside" -type f -exec cksum {} + >"$tmp/sum1"
-ls -la --time-style=full-iso "$tmp/outside" >>"$tmp/sum1"
+find "$tmp/outside" -printf '%p %m %T@ %s\n' >>"$tmp/sum1"
 race --rw "$tmp/rw"
 race --ro "$tmp/ro"
 rm -f "$tmp/ro/l"
 find "$tmp/outside" -type f -exec cksum {} + >"$tmp/sum2"
-ls -la --time-style=full-iso "$tmp/outside" >>"$tmp/sum2"
+find "$tmp/outside" -printf '%p %m %T@ %s\n' >>"$tmp/sum2"
 cmp -s "$tmp/sum1" "$tmp/sum2"
 ok $? "symlink race: the outside is as it was"
 

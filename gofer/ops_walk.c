@@ -75,8 +75,10 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, bool wa
 	if (dir->flags & NODE_BARRED)
 		return -ENOENT;
 	if (mark_hides(dir->mark, name)) {
-		if (mark_unlisted(dir->mark, name) && peek_name(g, dir, name, stx) < 0)
-			return -ENOENT; /* there is nothing anyway: no denial worth telling */
+		/* No denial worth telling: the guest has its own in that place, or there is nothing anyway. */
+		if (mark_unlisted(dir->mark, name) &&
+		    (mark_child(dir->mark, name) || peek_name(g, dir, name, stx) < 0))
+			return -ENOENT;
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;
 	}

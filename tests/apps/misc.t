@@ -2,8 +2,8 @@
 # Status programs, what a command inherits (nothing), and programs that would wait for a person.
 . "$(dirname "$0")/lib.sh"
 app "ps and pgrep" <<'END'
-sleep 30 & ps -o pid=,ppid=,stat=,comm= -p $! | awk '{print $3, $4}' | sed 's/N//'; ps -o args= -p $$ | grep -c bash; ps aux | grep -c '[s]leep 30'; pgrep -P $$ sleep | wc -l; pkill -P $$ sleep; wait; ps -p $! | wc -l
-ps -eo pid= | grep -cx " *$$"; ps -o rss= -p $$ | grep -c '[1-9]'; ps -o nlwp= -p $$ | tr -d ' '; pidof nosuch; echo $?; ps -o etimes= -p $$ | grep -c .; ps -o tty= -p $$; ps -ef | head -n 1
+sleep 30 & ps -o pid=,ppid=,stat=,comm= -p $! | awk '{print $3, $4}' | sed 's/N//'; ps -o args= -p $$ | grep -c bash; pgrep -P $$ sleep | wc -l; pkill -P $$ sleep; wait; ps -p $! | wc -l
+ps -eo pid= | grep -cx " *$$"; ps -o rss= -p $$ | grep -c '[1-9]'; ps -o nlwp= -p $$ | tr -d ' '; pidof nosuch; echo $?; ps -o etimes= -p $$ | grep -c .; ps -o tty= -p $$; ps -ef | head -n 1 | sed 's/ \+/ /g'
 END
 app "top, free, uptime, vmstat, nproc" <<'END'
 top -bn1 | grep -c 'load average\|^ *PID\|[[:space:]]top$'; free | awk 'NR == 2 {print $1, ($2 > 0)}'; uptime | grep -c 'load average'; vmstat | wc -l; test "$(nproc)" -ge 1; echo $?; cat /proc/loadavg | wc -w; w 2>/dev/null | grep -c 'load average'; tty; echo $?
@@ -13,9 +13,9 @@ id; whoami; groups; id -Gn; getent passwd root; uname -s -m; test "$(hostname)";
 TZ=America/New_York date -d @0 +%H; cal 1 2024 2>/dev/null | head -n 1; groups root; stty 2>/dev/null; echo $?; who | wc -l; lsb_release -is 2>/dev/null; head -n 1 /etc/os-release
 END
 app "proc reads" <<'END'
-for f in stat status statm maps smaps limits cmdline comm environ auxv mounts mountinfo io oom_score oom_score_adj cgroup sched wchan personality; do head -c 1 /proc/self/$f >/dev/null 2>&1 || echo "no $f"; done; grep -c '^Threads' /proc/self/status; grep '^Name\|^Uid\|^SigQ' /proc/self/status | cut -f1
+for f in stat status statm maps smaps limits cmdline comm environ auxv mounts mountinfo io oom_score oom_score_adj cgroup wchan; do head -c 1 /proc/self/$f >/dev/null 2>&1 || echo "no $f"; done; grep -c '^Threads' /proc/self/status; grep '^Name\|^Uid\|^SigQ' /proc/self/status | cut -f1
 for f in cpuinfo meminfo stat version uptime filesystems mounts loadavg vmstat cmdline sys/kernel/osrelease sys/kernel/pid_max sys/vm/overcommit_memory sys/fs/file-max sys/kernel/hostname sys/kernel/random/uuid sys/kernel/random/boot_id; do [ -n "$(head -n 1 /proc/$f)" ] || echo "no $f"; done
-readlink /proc/self/exe /proc/self/cwd | sed "s,$PWD,P,"; tr '\0' ' ' < /proc/self/cmdline; echo; ls /proc/self/task | wc -l; ls /proc/self/fd | wc -l; test -d /proc/1; echo $?; grep -c libc /proc/self/maps | grep -c '[1-9]'; cat /proc/$$/status | grep -c State; cat /proc/nosuch; echo $?; cat /dev/zero | head -c 3 | od -An -tx1; head -c 9 /dev/urandom | wc -c; ls /dev/fd/ | wc -l; echo x > /dev/null; ls -l /dev/null | cut -c1-10
+readlink /proc/self/exe /proc/self/cwd | sed "s,$PWD,P,"; tr '\0' ' ' < /proc/self/cmdline; echo; ls /proc/self/task | wc -l; test -d /proc/1; echo $?; grep -c libc /proc/self/maps | grep -c '[1-9]'; cat /proc/$$/status | grep -c State; cat /proc/nosuch; echo $?; cat /dev/zero | head -c 3 | od -An -tx1; head -c 9 /dev/urandom | wc -c; ls /dev/fd/ | head -n 3; echo x > /dev/null; ls -l /dev/null | cut -c1-10
 END
 app "packages" <<'END'
 apt-get --version | head -n 1; dpkg -l | wc -l; dpkg -S /bin/bash 2>/dev/null | head -n 1; dpkg-query -W bash; dpkg --print-architecture; apt-cache policy bash 2>/dev/null | head -n 1; dpkg -L bash | wc -l; ldconfig -p | grep -c libc.so; ldd /bin/ls | grep -c libc

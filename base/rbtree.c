@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Invariants: the root is black, a red node has no red child, and each path from a node down to a missing child has the
- * same number of black nodes. Missing children are NULL and count as black.
+ * Invariants: the root is black, a red node has no red child, and each path from a node down to a
+ * missing child has the same number of black nodes. Missing children are NULL and count as black.
  *
- * A rotation keeps the set of nodes below its upper place, so that only the two turned nodes need a new aggregate: the
- * path to the root is brought up to date once, before the rebalancing.
+ * A rotation keeps the set of nodes below its upper place, so that only the two turned nodes need a
+ * new aggregate: the path to the root is brought up to date once, before the rebalancing.
  */
 #include "base/rbtree.h"
 
@@ -93,7 +93,8 @@ static void erase_fix(struct rb_root *root, struct rb_node *n, struct rb_node *p
 {
 	while (parent && !is_red(n)) {
 		int s = parent->child[RB_RIGHT] == n;
-		struct rb_node *sib = parent->child[!s]; /* exists: its side has a black node more */
+		struct rb_node *sib =
+			parent->child[!s]; /* exists: its side has a black node more */
 
 		if (sib->red) {
 			sib->red = false;

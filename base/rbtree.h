@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Intrusive red-black tree. The user walks down to the place of a new node himself (no comparison callback) and may keep
- * an aggregate in each node (the largest gap below it, say): the tree calls @update whenever a node's children changed.
+ * Intrusive red-black tree. The user walks down to the place of a new node himself (no comparison
+ * callback) and may keep an aggregate in each node (the largest gap below it, say): the tree calls
+ * @update whenever a node's children changed.
  */
 #ifndef SBX_BASE_RBTREE_H
 #define SBX_BASE_RBTREE_H
@@ -10,7 +11,7 @@
 
 #include "base/macros.h"
 
-#define RB_LEFT  0
+#define RB_LEFT 0
 #define RB_RIGHT 1
 
 struct rb_node {
@@ -25,11 +26,13 @@ struct rb_root {
 	void (*update)(struct rb_node *n);
 };
 
-/* Links @n as the child @side of @parent (NULL: the tree is empty), whose place there is free, and rebalances. */
+/* Links @n as the child @side of @parent (NULL: the tree is empty), whose place there is free, and
+ * rebalances. */
 void rb_insert(struct rb_root *root, struct rb_node *n, struct rb_node *parent, int side);
 void rb_erase(struct rb_root *root, struct rb_node *n);
 
-/* The aggregate of @n changed by itself: brings it and its ancestors' up to date. NULL is allowed. */
+/* The aggregate of @n changed by itself: brings it and its ancestors' up to date. NULL is allowed.
+ */
 void rb_update_path(const struct rb_root *root, struct rb_node *n);
 
 /* In order; NULL at the end. */

@@ -20,8 +20,11 @@ static uint64_t now_ns(void)
 
 void audit_init(struct audit *a, int sock, bool allows)
 {
-	memset(a, 0, sizeof(*a));
 	a->sock = sock;
+	a->lost = 0;
+	a->window_ns = 0;
+	a->in_window = 0;
+	a->n_slots = 0;
 	a->allows = allows;
 }
 
@@ -78,14 +81,18 @@ static struct audit_slot *slot_for(struct audit *a, const struct audit_event *ev
 {
 	struct audit_slot *best = &a->slots[0];
 
-	for (unsigned i = 0; i < AUDIT_SLOTS; i++) {
+	for (unsigned i = 0; i < a->n_slots; i++) {
 		struct audit_slot *s = &a->slots[i];
 
 		if (same(s, ev, object))
 			return s;
-		if (!s->used || (best->used && s->since_ns < best->since_ns))
+		if (s->since_ns < best->since_ns)
 			best = s;
 	}
+	if (a->n_slots == AUDIT_SLOTS)
+		return best;
+	best = &a->slots[a->n_slots++];
+	best->used = false;
 	return best;
 }
 
@@ -123,7 +130,7 @@ void audit_flush(struct audit *a, bool all)
 	static const struct audit_event lost = { .op = "audit", .mode = "", .rule = "rate", .reason = "events were lost" };
 	uint64_t now = now_ns();
 
-	for (unsigned i = 0; i < AUDIT_SLOTS; i++) {
+	for (unsigned i = 0; i < a->n_slots; i++) {
 		struct audit_slot *s = &a->slots[i];
 
 		if (!s->used || !s->count || (!all && now - s->since_ns < NSEC_PER_SEC))
@@ -141,7 +148,7 @@ int audit_timeout(const struct audit *a)
 {
 	if (a->lost)
 		return 1000;
-	for (unsigned i = 0; i < AUDIT_SLOTS; i++) {
+	for (unsigned i = 0; i < a->n_slots; i++) {
 		if (a->slots[i].used && a->slots[i].count)
 			return 1000;
 	}

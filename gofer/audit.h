@@ -38,6 +38,7 @@ struct audit {
 	uint32_t lost;
 	uint64_t window_ns;
 	unsigned in_window;
+	unsigned n_slots;    /* in use; the others were never touched, which is one page less each few events */
 	struct audit_slot slots[AUDIT_SLOTS];
 };
 

@@ -165,7 +165,7 @@ int gofer_may_change(struct gofer *g, struct node *dir, const char *name, const 
 		gofer_deny(g, dir, name, op, "hide", "hidden");
 		return -EACCES;
 	}
-	if (m) /* something below is hidden or another grant: the place must stay what it is */
+	if (mark_pins(m))
 		return -EBUSY;
 	if (!protect_count(g->protect))
 		return 0;

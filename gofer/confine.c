@@ -14,8 +14,10 @@
 
 static int enter_mount_ns(struct confine *c)
 {
-	if (!c->userns && geteuid() != 0)
-		return -EPERM;
+	/*
+	 * With the capability or not at all: a user namespace made for it would show every owner but the user as nobody, and
+	 * programs that check who owns their configuration would refuse to run.
+	 */
 	if (unshare(CLONE_NEWNS) < 0)
 		return -errno;
 	/* A slave, so that nothing done here shows on the host while what the host mounts in a grant shows here. */
@@ -41,11 +43,11 @@ int confine_isolate(struct confine *c, struct sbx_err *err)
 }
 
 /*
- * Capabilities that are kept. Only a gofer that runs as the host's root keeps any: the files of a root user's grant may belong
- * to others and have modes that root on the host passes by, and the guest's root expects the same.
+ * Capabilities that are kept. Only a gofer that runs as root keeps any: the files of a root user's grant may belong to others
+ * and have modes that root passes by, and the guest's root expects the same.
  *  - DAC_READ_SEARCH to read them, when all grants are read-only;
  *  - DAC_OVERRIDE to read and write them, FOWNER to chmod and set times, when some grant is rw.
- * CHOWN is not kept: owners do not change on grants. In a user namespace none is: the files there are the user's own.
+ * CHOWN is not kept: owners do not change on grants.
  */
 static int keep_caps(const struct confine *c)
 {
@@ -57,7 +59,7 @@ static int keep_caps(const struct confine *c)
 		r = -ENOMEM;
 		goto out;
 	}
-	if (geteuid() == 0 && !c->userns) {
+	if (geteuid() == 0) {
 		const cap_value_t *list = c->all_read_only ? ro : rw;
 		int n = c->all_read_only ? ARRAY_SIZE(ro) : ARRAY_SIZE(rw);
 

@@ -12,7 +12,6 @@
 #include "base/macros.h"
 
 struct confine {
-	bool userns;        /* the process has a user namespace of its own */
 	bool all_read_only; /* no grant is rw */
 	bool mount_ns;      /* out: has its own mount namespace */
 	bool empty_root;    /* out */

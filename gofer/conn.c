@@ -96,6 +96,8 @@ static int add_grant(struct gofer *g, const Sbx__Control__Grant *cg, bool clone,
 		return fd;
 	r = grant_add(&g->grants, g->nodes, cg->id, path, writable, fd, err);
 	free(path);
+	if (r == 0)
+		r = grant_show_only(grant_peek(&g->grants, cg->id), cg->only, cg->n_only, err);
 	return r;
 }
 

@@ -212,7 +212,22 @@ bool mark_hides(const struct mark *m, const char *name)
 	if (m->flags & MARK_HIDE_CHILDREN)
 		return true;
 	c = mark_child(m, name);
-	return c && (c->flags & MARK_HIDE);
+	return mark_unlisted(m, name) || (c && (c->flags & MARK_HIDE));
+}
+
+bool mark_unlisted(const struct mark *m, const char *name)
+{
+	const struct mark *c;
+
+	if (!m || !(m->flags & MARK_ONLY))
+		return false;
+	c = mark_child(m, name);
+	return !c || !(c->flags & MARK_SHOWN);
+}
+
+bool mark_pins(const struct mark *m)
+{
+	return m && (m->child || (m->flags & ~MARK_SHOWN));
 }
 
 bool grant_hides_id(const struct grant_table *gt, const struct file_id *id)
@@ -266,6 +281,21 @@ static int mark_place(struct mark *m, const char *rel, unsigned flags)
 			rel++;
 	}
 	m->flags |= flags;
+	return 0;
+}
+
+int grant_show_only(struct grant *g, char *const *names, size_t n, struct sbx_err *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		int r = -EINVAL;
+
+		if (names[i][0] && !strchr(names[i], '/'))
+			r = mark_place(g->marks, names[i], MARK_SHOWN);
+		if (r < 0)
+			return sbx_fail(err, r, "grant '%s': show only '%s'", g->path, names[i]);
+	}
+	if (n)
+		g->marks->flags |= MARK_ONLY;
 	return 0;
 }
 

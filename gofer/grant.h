@@ -21,6 +21,8 @@
 #define MARK_HIDE          1u /* does not exist for the guest */
 #define MARK_HIDE_CHILDREN 2u
 #define MARK_COVERED       4u /* the root of another grant: reached through that one only */
+#define MARK_ONLY          8u /* of its children only those that are MARK_SHOWN exist for the guest */
+#define MARK_SHOWN         16u
 
 /* A place at or above one that is special. */
 struct mark {
@@ -56,6 +58,8 @@ MUST_CHECK int grant_add(struct grant_table *gt, struct node_table *nt, uint32_t
 /* Opens the root of a grant: a directory or a regular file, no symlink. *canonical is malloced. With @clone the fd is of a copy
  * of the mounts below the path, read-only unless @writable: nothing above the root can be reached from it. */
 MUST_CHECK int grant_open_root(const char *path, bool clone, bool writable, char **canonical, struct sbx_err *err);
+/* Of the names directly below the root of @g only @names exist for the guest. */
+MUST_CHECK int grant_show_only(struct grant *g, char *const *names, size_t n, struct sbx_err *err);
 /* After the last grant: @path is hidden; "DIR/" "*" hides all that is in DIR. */
 MUST_CHECK int grant_hide(struct grant_table *gt, const char *path, struct sbx_err *err);
 /* After the last grant_add: grants inside grants are closed to their outer one. */
@@ -68,6 +72,10 @@ struct grant *grant_peek(struct grant_table *gt, uint32_t id); /* NULL: none */
 const struct mark *mark_child(const struct mark *m, const char *name);
 /* Is @name in a directory with mark @m hidden? */
 bool mark_hides(const struct mark *m, const char *name);
+/* Is the reason only that @name is none of those that are shown? */
+bool mark_unlisted(const struct mark *m, const char *name);
+/* Must the place with mark @m (NULL: none) stay what it is, because something at or below it is special? */
+bool mark_pins(const struct mark *m);
 bool grant_hides_id(const struct grant_table *gt, const struct file_id *id);
 /* Is @n (open), found in @dir, to show as an empty directory? */
 bool grant_bars(const struct node *dir, const struct node *n);

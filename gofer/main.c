@@ -82,7 +82,6 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 	cfg = m->gofer_config;
 	if (log_enable(cfg->log_channels) < 0)
 		return sbx_fail(err, 0, "unknown log channel in '%s'", cfg->log_channels);
-	c->userns = cfg->userns;
 	c->all_read_only = true;
 	for (size_t i = 0; i < cfg->n_grants; i++)
 		c->all_read_only &= cfg->grants[i]->mode != SBX__CONTROL__GRANT_MODE__GRANT_RW;

@@ -209,7 +209,7 @@ GOFER_OP(op_link)
 		gofer_deny(g, dir, l->name, "link", "grant", "from another grant");
 		return -EXDEV;
 	}
-	if (n->fmt != S_IFREG && n->fmt != S_IFLNK)
+	if (n->fmt != S_IFREG && n->fmt != S_IFLNK && n->fmt != S_IFIFO)
 		return -EPERM;
 	/* A second name for a protected file would be a way to write to it. */
 	ret = gofer_may_write(g, n, "link");

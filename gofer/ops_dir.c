@@ -148,8 +148,6 @@ static int read_entries(struct gofer *g, struct node *n, struct stream *s, int f
 
 			return at < 0 ? (int)at : 0;
 		}
-		if (r->n_entries) /* one batch of the host's: a reply in good time */
-			return 0;
 	}
 	return 0;
 }

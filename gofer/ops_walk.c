@@ -32,20 +32,26 @@ GOFER_OP(op_attach)
 	return fid_install(g->nodes, &g->fids, q->attach->new_fid, node_get(gr->root));
 }
 
-/* Only the attributes of a name: no fd is kept. */
-static int peek_name(struct gofer *g, struct node *dir, const char *name, struct statx *stx)
+/* Only the attributes of a name, and where a symlink leads: no fd is kept. */
+static int peek_name(struct gofer *g, struct node *dir, const char *name, struct statx *stx, struct reply *rep)
 {
 	int fd = node_pin(g->nodes, dir), r;
 
 	if (fd < 0)
 		return fd;
 	r = host_statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, NODE_STX_MASK, stx);
+	if (r == 0 && S_ISLNK(stx->stx_mode)) {
+		ssize_t len = host_readlinkat(fd, name, (char *)rep->data, PATH_MAX);
+
+		rep->msg.data.len = len < 0 ? 0 : (size_t)len; /* the client then asks by id */
+	}
 	node_unpin(g->nodes, dir);
 	return r;
 }
 
-/* One component. *ret is one reference when @want, else NULL. */
-static int walk_one(struct gofer *g, struct node *dir, const char *name, bool want, struct statx *stx, struct node **ret)
+/* One component. *ret is one reference; with @rep only the attributes are wanted. */
+static int walk_one(struct gofer *g, struct node *dir, const char *name, struct statx *stx, struct reply *rep,
+		    struct node **ret)
 {
 	struct file_id id;
 	int r = gofer_check_name(name);
@@ -58,16 +64,20 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, bool wa
 	if (dir->flags & NODE_BARRED)
 		return -ENOENT;
 	if (mark_hides(dir->mark, name)) {
+		if (mark_unlisted(dir->mark, name) && peek_name(g, dir, name, stx) < 0)
+			return -ENOENT; /* there is nothing anyway: no denial worth telling */
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;
 	}
-	r = want ? node_walk(g->nodes, dir, name, stx, ret) : peek_name(g, dir, name, stx);
+	r = rep ? peek_name(g, dir, name, stx, rep) : node_walk(g->nodes, dir, name, stx, ret);
 	if (r < 0)
 		return r;
 	file_id_from_statx(&id, stx);
 	if (grant_hides_id(&g->grants, &id)) {
 		node_put(g->nodes, *ret);
 		*ret = NULL;
+		if (rep)
+			rep->msg.data.len = 0;
 		gofer_deny(g, dir, name, "lookup", "hide", "another name of a hidden file");
 		return -ENOENT;
 	}
@@ -92,7 +102,7 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 
 		ret = fid ? fid_reserve(&g->fids, fid) : 0;
 		if (ret == 0)
-			ret = walk_one(g, dir, w->names[i], fid || i + 1 < w->n_names, &stx, &n);
+			ret = walk_one(g, dir, w->names[i], &stx, fid || i + 1 < w->n_names ? NULL : r, &n);
 		if (ret < 0)
 			break;
 		node_put(g->nodes, dir);

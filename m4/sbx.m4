@@ -45,3 +45,33 @@ AC_DEFUN([SBX_COVERAGE], [
 	AS_IF([test "x$enable_coverage" = xyes], [
 		SBX_CFLAGS="$SBX_CFLAGS --coverage"
 		SBX_LDFLAGS="$SBX_LDFLAGS --coverage"])])
+
+dnl The programs are started once a sandbox: what ld.so does costs more than they do. STATIC_LDFLAGS links them as one piece
+dnl that is still placed at random, where the static libraries are installed.
+AC_DEFUN([SBX_STATIC], [
+	AC_ARG_ENABLE([static-programs],
+		[AS_HELP_STRING([--disable-static-programs], [link the programs dynamically (slower to start)])],
+		[], [enable_static_programs=auto])
+	AS_IF([test "x$enable_sanitizers" != xno || test "x$enable_fuzz" != xno], [enable_static_programs=no])
+	AS_IF([test "x$enable_static_programs" != xno], [
+		AC_MSG_CHECKING([whether the programs can be linked statically])
+		sbx_saved_libs=$LIBS
+		sbx_saved_ldflags=$LDFLAGS
+		LIBS="$CAP_LIBS $JANSSON_LIBS $PROTOBUF_C_LIBS $LIBS"
+		LDFLAGS="$LDFLAGS -static-pie"
+		AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+			#include <jansson.h>
+			#include <protobuf-c/protobuf-c.h>
+			#include <sys/capability.h>
+			static const char *const strings[] = { "a", "b" };]], [[
+			const char *volatile *p = (const char *volatile *)strings;
+			return !protobuf_c_version() || !json_null() || cap_free(cap_init()) || !*p;]])],
+			[sbx_static=yes], [sbx_static=no])
+		LIBS=$sbx_saved_libs
+		LDFLAGS=$sbx_saved_ldflags
+		AC_MSG_RESULT([$sbx_static])
+		AS_IF([test "x$sbx_static" = xyes], [STATIC_LDFLAGS=-static-pie],
+			[test "x$enable_static_programs" = xyes],
+			[AC_MSG_ERROR([static libraries of libcap, jansson, protobuf-c and libc are needed])])
+		enable_static_programs=$sbx_static])
+	AC_SUBST([STATIC_LDFLAGS])])

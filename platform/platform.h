@@ -101,7 +101,8 @@ enum aspace_opcode {
 	ASPACE_MAP,     /* replaces what is there (as MAP_FIXED) */
 	ASPACE_UNMAP,
 	ASPACE_PROTECT,
-	ASPACE_REMAP,   /* moves [addr, len) to [new_addr, new_len), always fixed; dont_unmap in flags */
+	ASPACE_REMAP,   /* moves [addr, len) to [new_addr, new_len), always fixed; dont_unmap in flags. new_addr == addr:
+			 * grows in place. len 0: the shared memory at addr appears a second time */
 	ASPACE_ADVISE,
 };
 

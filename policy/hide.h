@@ -3,6 +3,7 @@
 #ifndef SBX_POLICY_HIDE_H
 #define SBX_POLICY_HIDE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct hide_row {
@@ -13,5 +14,17 @@ struct hide_row {
 
 extern const struct hide_row policy_hide_rows[];
 extern const size_t policy_hide_count;
+
+/* Directories of which only these names are shown: what a host keeps beside them cannot be known. */
+struct show_row {
+	const char *dir;
+	const char *const *names; /* ends with NULL */
+};
+
+extern const struct show_row policy_show_rows[];
+extern const size_t policy_show_count;
+
+/* True when @name in the directory of @row is shown (unless a hide_row names it). */
+bool policy_shows(const struct show_row *row, const char *name);
 
 #endif

@@ -33,12 +33,9 @@ static bool rule_matches(const struct exec_rule *r, const char *program, char *c
 	return true;
 }
 
-bool exec_denied(const struct exec_rule_list *rules, const char *program, char *const *argv, struct exec_verdict *v)
+bool exec_rules_denied(const struct exec_rule_list *rules, const char *program, char *const *argv,
+		       struct exec_verdict *v)
 {
-	if (!program)
-		program = argv[0];
-	if (!program)
-		return false;
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct exec_rule *r = &rules->v[i];
 
@@ -47,5 +44,14 @@ bool exec_denied(const struct exec_rule_list *rules, const char *program, char *
 		*v = (struct exec_verdict){ r->id, r->reason };
 		return true;
 	}
-	return ban_denied(program, argv, v);
+	return false;
+}
+
+bool exec_denied(const struct exec_rule_list *rules, const char *program, char *const *argv, struct exec_verdict *v)
+{
+	if (!program)
+		program = argv[0];
+	if (!program)
+		return false;
+	return exec_rules_denied(rules, program, argv, v) || ban_denied(program, argv, v);
 }

@@ -23,6 +23,10 @@ struct exec_verdict {
  */
 bool exec_denied(const struct exec_rule_list *rules, const char *program, char *const *argv, struct exec_verdict *v);
 
+/* The rules alone. */
+bool exec_rules_denied(const struct exec_rule_list *rules, const char *program, char *const *argv,
+		       struct exec_verdict *v);
+
 /* The default bans alone; see bans.c for what they are. */
 bool ban_denied(const char *program, char *const *argv, struct exec_verdict *v);
 

@@ -83,7 +83,7 @@ int policy_tighten(struct policy *p, const struct policy *ws, policy_warn_fn war
 
 	if (ws->rootfs && strcmp(ws->rootfs, p->rootfs))
 		warn(ctx, "files.rootfs", "cannot be chosen by a workspace");
-	if (ws->user_set && (ws->uid != p->uid || ws->gid != p->gid))
+	if (ws->user_set && (!p->user_set || ws->uid != p->uid || ws->gid != p->gid))
 		warn(ctx, "process.user", "cannot be chosen by a workspace");
 	if (ws->audit_file)
 		warn(ctx, "audit.file", "cannot be chosen by a workspace");

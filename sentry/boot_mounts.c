@@ -11,6 +11,7 @@
 
 #include "sentry/boot.h"
 #include "sentry/fs/fs.h"
+#include "sentry/fs/memfd.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/vfs/dentry.h"
 #include "sentry/vfs/vfs.h"
@@ -82,6 +83,43 @@ static int mount_on(const char *path, bool dir, struct super *sb, uint32_t flags
 		err = mount_add(kernel.mnt_ns, sb, at.mnt, at.dentry, flags, source);
 	path_put(&at);
 	return err;
+}
+
+/* Directories that stand for hidden ones, and the home: the guest expects them. What is there already stays as it is. */
+static int make_dir(const Sbx__Control__SentryConfig *cfg, const Sbx__Control__EmptyDir *d)
+{
+	struct path parent = { NULL, NULL }, made = { NULL, NULL };
+	const char *slash = strrchr(d->path, '/');
+	char dir[PATH_MAX_LINUX];
+	int err;
+
+	if (!slash || !slash[1] || (size_t)(slash - d->path) >= sizeof(dir))
+		return -EINVAL;
+	memcpy(dir, d->path, (size_t)(slash - d->path));
+	dir[slash - d->path] = '\0';
+	err = ensure_place(*dir ? dir : "/", true, &parent);
+	if (!err)
+		err = vfs_make_node(&parent, slash + 1, S_IFDIR | (d->mode & 01777), &made);
+	if (!err && d->owned) {
+		const struct iattr attr = { .valid = ATTR_UID | ATTR_GID, .uid = cfg->uid, .gid = cfg->gid };
+		struct inode *in = made.dentry->inode;
+
+		err = in->ops->setattr ? in->ops->setattr(in, &attr) : 0;
+	}
+	path_put(&made);
+	path_put(&parent);
+	return err == -EEXIST || err == -ENOTDIR ? 0 : err;
+}
+
+static int make_dirs(const Sbx__Control__SentryConfig *cfg, struct sbx_err *err)
+{
+	for (size_t i = 0; i < cfg->n_make_dirs; i++) {
+		int r = make_dir(cfg, cfg->make_dirs[i]);
+
+		if (r)
+			return sbx_fail(err, r, "make %s", cfg->make_dirs[i]->path);
+	}
+	return 0;
 }
 
 static int overlay_on(struct super *lower, struct super **ret)
@@ -216,9 +254,16 @@ int boot_mounts(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer,
 {
 	int r = store_create(cfg->limits->disk, cfg->limits->inodes, &the_store);
 
+	if (!r)
+		r = memfd_init(the_store);
 	if (r)
 		return sbx_fail(err, r, "create the store");
+	r = memfd_init(the_store);
+	if (r)
+		return sbx_fail(err, r, "make the place of memfds");
 	r = mount_root(cfg, gofer, err);
+	if (!r)
+		r = make_dirs(cfg, err);
 	if (!r)
 		r = mount_kernel_fs(err);
 	if (!r)

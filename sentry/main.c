@@ -43,14 +43,14 @@ static int step_config(struct sbx_err *err)
 		return sbx_fail(err, 0, "unknown log channel in '%s'", cfg->log_channels);
 	if (cfg->strace)
 		log_debug_mask |= 1u << CH_STRACE;
-	exec_policy_init(cfg);
-	return 0;
+	r = exec_policy_init(cfg);
+	return r ? sbx_fail(err, r, "exec rules") : 0;
 }
 
 /* Its own user namespace and the rest that a process of one thread can still do. */
 static int step_identity(struct sbx_err *err)
 {
-	const struct policy_options o = { .no_userns = cfg->no_userns };
+	const struct policy_options o = { .no_userns = cfg->no_userns, .log_filter = cfg->debug_filter };
 
 	policy_set_options(&o);
 	return policy_enter(ROLE_SENTRY, STAGE_IDENTITY, err);

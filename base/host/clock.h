@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host clocks. They are read through the vDSO: no system call for REALTIME, MONOTONIC, BOOTTIME, TAI and their kin. */
+/* Host clocks. They are read through the vDSO: no system call for REALTIME, MONOTONIC, BOOTTIME,
+ * TAI and their kin. */
 #ifndef SBX_BASE_HOST_CLOCK_H
 #define SBX_BASE_HOST_CLOCK_H
 

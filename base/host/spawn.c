@@ -50,17 +50,13 @@ static int place_fds(const struct spawn *s, int *exe_fd)
 static int spawn_child(void *arg)
 {
 	struct spawn_child *c = arg;
+	const struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigset_t none;
 	int exe_fd, r;
 
-	for (int sig = 1; sig < _NSIG; sig++) {
-		struct sigaction sa;
-
-		if (sigaction(sig, NULL, &sa) < 0 || sa.sa_handler == SIG_DFL)
-			continue;
-		sa = (struct sigaction){ .sa_handler = SIG_DFL };
-		(void)sigaction(sig, &sa, NULL); /* the two that glibc keeps to itself fail */
-	}
+	/* What the caller ignores stays ignored over execve; handlers do not. SIGKILL and SIGSTOP fail. */
+	for (int sig = 1; sig < SIGSYS; sig++)
+		(void)sigaction(sig, &dfl, NULL);
 	(void)setsid();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	r = place_fds(c->s, &exe_fd);

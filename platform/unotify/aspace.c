@@ -170,7 +170,10 @@ static bool range_ok(uaddr_t addr, uint64_t len)
 
 static bool op_ok(const struct aspace_op *op)
 {
-	if (!range_ok(op->addr, op->len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
+	/* A remap of length 0 duplicates shared memory, as mremap(2) does. */
+	bool dup = op->op == ASPACE_REMAP && op->len == 0;
+
+	if (!range_ok(op->addr, dup ? PAGE_SIZE : op->len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
 		return false;
 	switch (op->op) {
 	case ASPACE_MAP:
@@ -203,6 +206,8 @@ static struct order op_order(const struct aspace_op *op, int fd)
 	case ASPACE_PROTECT:
 		return (struct order){ SYS_mprotect, { op->addr, op->len, (uint64_t)op->prot } };
 	case ASPACE_REMAP:
+		if (op->new_addr == op->addr) /* grows in place, or not at all */
+			return (struct order){ SYS_mremap, { op->addr, op->len, op->new_len, 0, 0 } };
 		return (struct order){ SYS_mremap,
 				       { op->addr, op->len, op->new_len,
 					 MREMAP_MAYMOVE | MREMAP_FIXED |

@@ -5,7 +5,6 @@
  * A note may be stale (the index was given to another process meanwhile), so the leader asks the pidfd again.
  */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -96,18 +95,6 @@ int deathwatch_add(struct platform *p, int pidfd, unsigned idx)
 	return (int)HOSTCALL(SYS_epoll_ctl, p->epfd, EPOLL_CTL_ADD, pidfd, &ev);
 }
 
-static void check_dead(struct platform *p, unsigned idx)
-{
-	struct hostproc *proc = idx < p->max_procs ? p->procs[idx] : NULL;
-	struct pollfd pf = { .events = POLLIN };
-
-	if (!proc || proc->pidfd < 0)
-		return;
-	pf.fd = proc->pidfd;
-	if (HOSTCALL(SYS_poll, &pf, 1, 0) == 1)
-		proc_died(proc, SIGKILL); /* the exit code is init's; nothing but a signal ends a stub by itself */
-}
-
 void deathwatch_collect(struct platform *p)
 {
 	for (unsigned w = 0; w < (p->max_procs + 63) / 64; w++) {
@@ -116,8 +103,12 @@ void deathwatch_collect(struct platform *p)
 		if (!__atomic_load_n(&p->dead_bits[w], __ATOMIC_SEQ_CST))
 			continue;
 		bits = __atomic_exchange_n(&p->dead_bits[w], 0, __ATOMIC_SEQ_CST);
-		for (; bits; bits &= bits - 1)
-			check_dead(p, w * 64 + (unsigned)__builtin_ctzll(bits));
+		for (; bits; bits &= bits - 1) {
+			unsigned idx = w * 64 + (unsigned)__builtin_ctzll(bits);
+
+			if (idx < p->max_procs && p->procs[idx])
+				(void)proc_check_dead(p->procs[idx]);
+		}
 	}
 }
 

@@ -262,6 +262,8 @@ static void on_done(struct platform *p, struct uctx *c, const struct seccomp_not
 		violation(p, c, n, "bad report");
 		return;
 	}
+	if (c && c->state != UCTX_ORDERED && birth_lookup(p, a[5]) && proc_check_dead(c->proc))
+		c = NULL; /* a child got the number of a thread whose death is not yet known */
 	if (!c) {
 		on_birth(p, n);
 		return;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Host processes of stubs. Children of init, reaped by the kernel; known by pidfd as long as a context lives in them. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -81,4 +82,15 @@ void proc_kill(struct hostproc *proc, int status)
 	if (proc->pidfd >= 0)
 		HOSTCALL(SYS_pidfd_send_signal, proc->pidfd, SIGKILL, NULL, 0);
 	proc_died(proc, status);
+}
+
+bool proc_check_dead(struct hostproc *proc)
+{
+	struct pollfd pf = { .fd = proc->pidfd, .events = POLLIN };
+
+	if (pf.fd < 0 || HOSTCALL(SYS_poll, &pf, 1, 0) != 1)
+		return false;
+	/* The exit code is init's to know; nothing but a signal ends a stub by itself. */
+	proc_died(proc, SIGKILL);
+	return true;
 }

@@ -2,7 +2,8 @@
 /*
  * Register files: the frame that the host kernel built in the thread's slot and will load again by rt_sigreturn. It is
  * guest memory: read once, used as a copy; what we write back can be changed again by the guest's other threads, which
- * gives them nothing but wrong registers of their own.
+ * gives them nothing but wrong registers of their own. The host's rt_sigreturn checks what it loads as for any process:
+ * a bad rip is a SIGSEGV of the guest.
  */
 #include <errno.h>
 #include <signal.h>

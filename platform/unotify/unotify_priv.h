@@ -151,12 +151,11 @@ struct platform {
 	struct shim_sites sites;
 	struct fpu_layout fpu;
 	uint64_t vdso, keep_lo, keep_hi; /* the vDSO's range where it could not be moved */
-	uint64_t park_limit;
+	unsigned park_limit;
 
 	int listener;
 	pid_t init_pid, pid, leader_tid;
 	int init_pidfd;
-	bool dead_zygote;
 	int broken; /* -errno: no machine any more */
 	struct uctx *zygote;
 
@@ -309,6 +308,8 @@ int proc_born(struct hostproc *proc, pid_t pid);
 void proc_free(struct hostproc *proc);
 /* SIGKILL, and all its contexts become DEAD with a TRAP_EXITED of @status. Frees @proc. */
 void proc_kill(struct hostproc *proc, int status);
+/* Whether it has ended by itself; then its contexts are DEAD and it is freed. */
+bool proc_check_dead(struct hostproc *proc);
 /* It has ended by itself: as proc_kill() without the signal. */
 void proc_died(struct hostproc *proc, int status);
 

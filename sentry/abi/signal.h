@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signal structures of the x86_64 Linux ABI: <asm/sigcontext.h>, <asm/ucontext.h>, <linux/signalfd.h>. */
+/* Signal structures of the x86_64 Linux ABI: <asm/sigcontext.h>, <asm/ucontext.h>,
+ * <linux/signalfd.h>. */
 #ifndef SBX_SENTRY_ABI_SIGNAL_H
 #define SBX_SENTRY_ABI_SIGNAL_H
 
@@ -20,10 +21,12 @@
 #define LINUX_SA_RESTART   0x10000000ull
 #define LINUX_SA_NODEFER   0x40000000ull
 #define LINUX_SA_RESETHAND 0x80000000ull
-/* What the kernel keeps: the rest is cleared, so that a program can find out (sigaction(2), SA_UNSUPPORTED). */
-#define LINUX_SA_KNOWN \
-	(LINUX_SA_NOCLDSTOP | LINUX_SA_NOCLDWAIT | LINUX_SA_SIGINFO | LINUX_SA_RESTORER | LINUX_SA_ONSTACK | \
-	 LINUX_SA_RESTART | LINUX_SA_NODEFER | LINUX_SA_RESETHAND | LINUX_SA_EXPOSE_TAGBITS)
+/* What the kernel keeps: the rest is cleared, so that a program can find out (sigaction(2),
+ * SA_UNSUPPORTED). */
+#define LINUX_SA_KNOWN                                                                             \
+	(LINUX_SA_NOCLDSTOP | LINUX_SA_NOCLDWAIT | LINUX_SA_SIGINFO | LINUX_SA_RESTORER |          \
+	 LINUX_SA_ONSTACK | LINUX_SA_RESTART | LINUX_SA_NODEFER | LINUX_SA_RESETHAND |             \
+	 LINUX_SA_EXPOSE_TAGBITS)
 
 #define LINUX_SI_USER   0
 #define LINUX_SI_KERNEL 0x80

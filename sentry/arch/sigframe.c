@@ -10,8 +10,9 @@
  *	        (gap)
  *	        red zone                         128   not on a fresh alternate stack
  *
- * All of it goes out in one write and comes back in one read: the return reads as much as a frame of the usual size takes and
- * looks for the FPU state in that; only a state that lies elsewhere costs a second read.
+ * All of it goes out in one write and comes back in one read: the return reads as much as a frame
+ * of the usual size takes and looks for the FPU state in that; only a state that lies elsewhere
+ * costs a second read.
  */
 #include "sentry/arch/sigframe.h"
 
@@ -80,7 +81,8 @@ static ssize_t fetch_fpu(struct task *t)
 	if (len < LINUX_FXSAVE_SIZE)
 		return -EFAULT;
 	memcpy(&sw, fpu_buf + LINUX_FXSAVE_SW_BYTES, sizeof(sw));
-	if (sw.magic1 != LINUX_FP_XSTATE_MAGIC1 || sw.xstate_size > len || sw.xstate_size < LINUX_FXSAVE_SIZE)
+	if (sw.magic1 != LINUX_FP_XSTATE_MAGIC1 || sw.xstate_size > len ||
+	    sw.xstate_size < LINUX_FXSAVE_SIZE)
 		return LINUX_FXSAVE_SIZE;
 	sw.extended_size = sw.xstate_size + sizeof(magic2);
 	memcpy(fpu_buf + LINUX_FXSAVE_SW_BYTES, &sw, sizeof(sw));
@@ -88,7 +90,8 @@ static ssize_t fetch_fpu(struct task *t)
 	return (ssize_t)sw.extended_size;
 }
 
-static void fill_sigcontext(struct linux_sigcontext *sc, const struct gregs *r, const struct sig_thread *st)
+static void fill_sigcontext(struct linux_sigcontext *sc, const struct gregs *r,
+			    const struct sig_thread *st)
 {
 	*sc = (struct linux_sigcontext){
 		.r8 = r->r8, .r9 = r->r9, .r10 = r->r10, .r11 = r->r11,
@@ -101,8 +104,8 @@ static void fill_sigcontext(struct linux_sigcontext *sc, const struct gregs *r, 
 }
 
 /* Where the frame begins and its FPU state; false when it would leave the alternate stack. */
-static bool place_frame(const struct task *t, uint64_t sa_flags, uaddr_t rsp, size_t fpu_size, uaddr_t *frame,
-			uaddr_t *fpstate)
+static bool place_frame(const struct task *t, uint64_t sa_flags, uaddr_t rsp, size_t fpu_size,
+			uaddr_t *frame, uaddr_t *fpstate)
 {
 	uaddr_t sp = rsp - REDZONE;
 	bool alt = on_altstack(t, rsp);
@@ -116,8 +119,8 @@ static bool place_frame(const struct task *t, uint64_t sa_flags, uaddr_t rsp, si
 	return *frame < sp && (!alt || in_altstack(t, *frame));
 }
 
-int sigframe_push(struct task *t, const struct linux_sigaction *act, const struct linux_siginfo *info,
-		  uint64_t saved_mask, struct gregs *regs)
+int sigframe_push(struct task *t, const struct linux_sigaction *act,
+		  const struct linux_siginfo *info, uint64_t saved_mask, struct gregs *regs)
 {
 	struct rt_sigframe *f = (struct rt_sigframe *)frame_buf;
 	ssize_t fpu_size = fetch_fpu(t);
@@ -170,8 +173,8 @@ static void read_sigcontext(const struct linux_sigcontext *sc, struct gregs *r)
 }
 
 /*
- * Reads @n bytes at @addr into fpu_buf + @off: from what was read of the frame (@have bytes at @frame) or, outside of it,
- * from the guest.
+ * Reads @n bytes at @addr into fpu_buf + @off: from what was read of the frame (@have bytes at
+ * @frame) or, outside of it, from the guest.
  */
 static int fpu_bytes(struct task *t, uaddr_t frame, size_t have, uaddr_t addr, size_t off, size_t n)
 {
@@ -192,10 +195,13 @@ static int pop_fpu(struct task *t, uaddr_t frame, size_t have, uaddr_t fpstate)
 	if (fpu_bytes(t, frame, have, fpstate, 0, LINUX_FXSAVE_SIZE) < 0)
 		return -EFAULT;
 	memcpy(&sw, fpu_buf + LINUX_FXSAVE_SW_BYTES, sizeof(sw));
-	if (sw.magic1 == LINUX_FP_XSTATE_MAGIC1 && sw.xstate_size >= LINUX_FXSAVE_SIZE + LINUX_XSAVE_HDR_SIZE &&
+	if (sw.magic1 == LINUX_FP_XSTATE_MAGIC1 &&
+	    sw.xstate_size >= LINUX_FXSAVE_SIZE + LINUX_XSAVE_HDR_SIZE &&
 	    sw.xstate_size <= FPU_STATE_MAX && sw.xstate_size <= sw.extended_size) {
-		size = sw.xstate_size + sizeof(uint32_t); /* with the end mark, which the platform checks */
-		if (fpu_bytes(t, frame, have, fpstate + LINUX_FXSAVE_SIZE, LINUX_FXSAVE_SIZE, size - LINUX_FXSAVE_SIZE) < 0)
+		size = sw.xstate_size +
+		       sizeof(uint32_t); /* with the end mark, which the platform checks */
+		if (fpu_bytes(t, frame, have, fpstate + LINUX_FXSAVE_SIZE, LINUX_FXSAVE_SIZE,
+			      size - LINUX_FXSAVE_SIZE) < 0)
 			return -EFAULT;
 	}
 	return kernel.plat->ctx_fpu_set(t->ctx, fpu_buf, size) < 0 ? -EFAULT : 0;

@@ -13,11 +13,12 @@ struct linux_siginfo;
 struct linux_stack;
 struct task;
 
-/* Pushes a frame for the handler and points @regs at it; @saved_mask is what sigreturn restores. 0, or -EFAULT when the
- * stack cannot take it (then SIGSEGV). */
-int sigframe_push(struct task *t, const struct linux_sigaction *act, const struct linux_siginfo *info,
-		  uint64_t saved_mask, struct gregs *regs);
-/* Undoes it for rt_sigreturn: fills @regs and *mask, restores FPU state and altstack; -EFAULT for a bad frame. */
+/* Pushes a frame for the handler and points @regs at it; @saved_mask is what sigreturn restores. 0,
+ * or -EFAULT when the stack cannot take it (then SIGSEGV). */
+int sigframe_push(struct task *t, const struct linux_sigaction *act,
+		  const struct linux_siginfo *info, uint64_t saved_mask, struct gregs *regs);
+/* Undoes it for rt_sigreturn: fills @regs and *mask, restores FPU state and altstack; -EFAULT for a
+ * bad frame. */
 int sigframe_pop(struct task *t, struct gregs *regs, uint64_t *mask);
 
 /* sigaltstack(2): is @sp on the alternate stack in a way that forbids changing it? */

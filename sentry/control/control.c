@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/wire/wire.h"
+#include "sentry/control/channel.h"
 #include "sentry/kernel/event.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/kernel/sig.h"
@@ -18,7 +19,7 @@
 
 static uint8_t send_buf[WIRE_MSG_MAX];
 
-static void control_send(const Sbx__Control__Message *msg)
+static void send_message(const Sbx__Control__Message *msg)
 {
 	struct wire_msg w = { .buf = send_buf };
 	int err;
@@ -35,22 +36,17 @@ static void control_send(const Sbx__Control__Message *msg)
 
 int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], struct sbx_err *err)
 {
-	static uint8_t buf[WIRE_MSG_MAX];
-	struct wire_msg w = { .buf = buf, .cap = sizeof(buf) };
+	int fds[WIRE_FDS_MAX];
 	Sbx__Control__Message *msg;
-	int r = wire_recv(CONTROL_FD, &w);
+	unsigned n;
+	int r = control_recv_config(CONTROL_FD, &msg, fds, &n);
 
 	if (r <= 0)
 		return sbx_fail(err, r ? r : -EPIPE, "receive configuration");
-	msg = sbx__control__message__unpack(NULL, w.len, buf);
-	if (!msg || msg->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || w.n_fds != 3) {
-		wire_close_fds(&w);
-		if (msg)
-			sbx__control__message__free_unpacked(msg, NULL);
-		return sbx_fail(err, -EPROTO, "first message is no configuration");
-	}
+	if (msg->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n != 3)
+		return sbx_fail(err, -EPROTO, "first message is no configuration"); /* and the process ends */
 	for (int i = 0; i < 3; i++)
-		stdio[i] = w.fds[i];
+		stdio[i] = fds[i];
 	*cfg = msg->sentry_config; /* never freed: it lives as long as the process */
 	return 0;
 }
@@ -108,7 +104,7 @@ void control_started(const char *platform, const char *note, const char *error, 
 	s.error_exit = code;
 	m.m_case = SBX__CONTROL__MESSAGE__M_STARTED;
 	m.started = &s;
-	control_send(&m);
+	send_message(&m);
 }
 
 static void report_denial(const char *cls, const char *op, const char *object, const char *rule, const char *reason)
@@ -123,7 +119,7 @@ static void report_denial(const char *cls, const char *op, const char *object, c
 	d.reason = (char *)reason;
 	m.m_case = SBX__CONTROL__MESSAGE__M_DENIAL;
 	m.denial = &d;
-	control_send(&m);
+	send_message(&m);
 }
 
 static void report_waiting(bool waiting)
@@ -134,7 +130,7 @@ static void report_waiting(bool waiting)
 	w.waiting = waiting;
 	m.m_case = SBX__CONTROL__MESSAGE__M_WAITING;
 	m.waiting = &w;
-	control_send(&m);
+	send_message(&m);
 }
 
 /* What still runs beside the first process. */
@@ -177,7 +173,7 @@ static void report_exited(int wait_status)
 	e.background = bg_ptr;
 	m.m_case = SBX__CONTROL__MESSAGE__M_EXITED;
 	m.exited = &e;
-	control_send(&m);
+	send_message(&m);
 }
 
 const struct kernel_report_ops control_report_ops = {

@@ -27,7 +27,7 @@ void control_started(const char *platform, const char *note, const char *error, 
 extern const struct kernel_report_ops control_report_ops;
 
 /* The exec bans of the configuration, in force from now on. */
-void exec_policy_init(const Sbx__Control__SentryConfig *cfg);
+MUST_CHECK int exec_policy_init(const Sbx__Control__SentryConfig *cfg);
 bool exec_policy_hit(void); /* something was refused */
 
 #endif

@@ -1,26 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exec bans: rules on the resolved program and its arguments. They stop mistakes, not attacks (a program can be
- * copied under another name); what a program may do is decided where it acts.
+ * The exec bans: rules on the resolved program and its arguments, and the default bans (policy/bans.c). They stop
+ * mistakes, not attacks (a program can be copied under another name); what a program may do is decided where it acts.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "policy/match.h"
 #include "sentry/control/control.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/loader/exec.h"
 
-static Sbx__Control__ExecRule **rules;
-static size_t n_rules;
+static struct exec_rule_list rules;
+static bool bans;
 static bool hit;
 
-void exec_policy_init(const Sbx__Control__SentryConfig *cfg)
+/* The rules borrow the configuration's strings, which live as long as the process. */
+int exec_policy_init(const Sbx__Control__SentryConfig *cfg)
 {
-	rules = cfg->exec_deny;
-	n_rules = cfg->n_exec_deny;
+	bans = cfg->exec_bans;
+	rules.v = calloc(cfg->n_exec_deny + 1, sizeof(*rules.v));
+	if (!rules.v)
+		return -ENOMEM;
+	for (size_t i = 0; i < cfg->n_exec_deny; i++) {
+		const Sbx__Control__ExecRule *r = cfg->exec_deny[i];
+
+		rules.v[rules.n++] = (struct exec_rule){
+			.id = r->id, .program = r->program, .reason = r->reason,
+			.args = { .v = r->args, .n = r->n_args },
+		};
+	}
+	return 0;
 }
 
 bool exec_policy_hit(void)
@@ -28,47 +40,25 @@ bool exec_policy_hit(void)
 	return hit;
 }
 
-static bool program_matches(const char *pattern, const char *program)
-{
-	const char *base = strrchr(program, '/');
-
-	if (!pattern || !*pattern)
-		return true;
-	if (strchr(pattern, '/'))
-		return !fnmatch(pattern, program, 0);
-	return !fnmatch(pattern, base ? base + 1 : program, 0);
-}
-
-static bool some_arg_matches(const char *pattern, const struct exec_strings *s)
-{
-	const char *arg = s->block;
-
-	for (unsigned i = 0; i < s->argc; i++, arg += strlen(arg) + 1) {
-		if (i && !fnmatch(pattern, arg, 0))
-			return true;
-	}
-	return false;
-}
-
-static bool rule_matches(const Sbx__Control__ExecRule *r, const char *program, const struct exec_strings *s)
-{
-	if (!program_matches(r->program, program))
-		return false;
-	for (size_t i = 0; i < r->n_args; i++) {
-		if (!some_arg_matches(r->args[i], s))
-			return false;
-	}
-	return true;
-}
-
 int exec_policy_check(struct task *t, const char *program, const struct exec_strings *strings)
 {
-	for (size_t i = 0; i < n_rules; i++) {
-		if (rule_matches(rules[i], program, strings)) {
-			hit = true;
-			kernel.report->denial("exec", "execve", program, rules[i]->id, rules[i]->reason);
-			return -EACCES;
-		}
-	}
-	return 0;
+	char *arg = strings->block, **argv;
+	struct exec_verdict v;
+	bool denied;
+
+	if (!rules.n && !bans)
+		return 0;
+	argv = malloc((strings->argc + 1) * sizeof(*argv));
+	if (!argv)
+		return -ENOMEM;
+	for (unsigned i = 0; i < strings->argc; i++, arg += strlen(arg) + 1)
+		argv[i] = arg;
+	argv[strings->argc] = NULL;
+	denied = exec_rules_denied(&rules, program, argv, &v) || (bans && ban_denied(program, argv, &v));
+	free(argv);
+	if (!denied)
+		return 0;
+	hit = true;
+	kernel.report->denial("exec", "execve", program, v.rule, v.reason);
+	return -EACCES;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /dev: a tmpfs with the devices, links and directories that programs expect; what else the guest makes in it is ordinary. */
+/* /dev: a tmpfs with the devices, links and directories that programs expect; what else the guest makes in it is
+ * ordinary. */
 #include <errno.h>
 #include <linux/magic.h>
 #include <string.h>

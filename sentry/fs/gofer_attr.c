@@ -7,6 +7,15 @@
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/vfs/dentry.h"
 
+int gofer_link_set(struct gofer_inode *gi, const ProtobufCBinaryData *d)
+{
+	if (!d->len || d->len >= PATH_MAX_LINUX || memchr(d->data, 0, d->len))
+		return -EIO;
+	if (!gi->link)
+		gi->link = strndup((const char *)d->data, d->len);
+	return gi->link ? 0 : -ENOMEM;
+}
+
 static int read_link(struct gofer_inode *gi)
 {
 	Sbx__Gofer__Readlink rl = SBX__GOFER__READLINK__INIT;
@@ -19,16 +28,10 @@ static int read_link(struct gofer_inode *gi)
 	r = gofer_call_fid(&c, gi, &rl.fid);
 	if (r == 0)
 		r = gofer_call_run(&c);
-	if (r == 0) {
-		const ProtobufCBinaryData *d = &c.rep->data;
-
-		if (!d->len || d->len >= PATH_MAX_LINUX || memchr(d->data, 0, d->len))
-			r = -EIO;
-		else
-			gi->link = strndup((const char *)d->data, d->len);
-	}
+	if (r == 0)
+		r = gofer_link_set(gi, &c.rep->data);
 	gofer_call_end(&c);
-	return r < 0 ? r : gi->link ? 0 : -ENOMEM;
+	return r;
 }
 
 int gofer_readlink(struct inode *in, char *buf, size_t n)

@@ -71,6 +71,8 @@ static int lookup_host(struct gofer_inode *dir, const struct qname *q, struct go
 		gofer_neg_add(dir, q->s, q->len);
 	if (r == 0)
 		r = gofer_iget(dir->fs, dir, name, c.attrs[0], until, ret);
+	if (r == 0 && S_ISLNK((*ret)->inode.mode))
+		(void)gofer_link_set(*ret, &c.rep->data); /* else it is asked for when it is needed */
 	gofer_call_end(&c);
 	return r;
 }

@@ -287,7 +287,7 @@ static int64_t gofer_llseek(struct file *f, int64_t off, int whence)
 		return -EINVAL;
 	}
 	if (__builtin_add_overflow(base, off, &r))
-		return -EOVERFLOW;
+		return -EINVAL;
 	if (r < 0)
 		return -EINVAL;
 	f->pos = (uint64_t)r;

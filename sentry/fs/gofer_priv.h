@@ -252,6 +252,8 @@ int gofer_tmpfile(struct inode *dir, uint32_t mode, uid_t uid, gid_t gid, struct
 int gofer_setattr(struct inode *in, const struct iattr *attr);
 
 /* gofer_attr.c */
+/* Where a symlink leads, from a reply. -EIO: it is none. */
+int gofer_link_set(struct gofer_inode *gi, const ProtobufCBinaryData *d);
 int gofer_readlink(struct inode *in, char *buf, size_t n);
 ssize_t gofer_getxattr(struct inode *in, const char *name, void *buf, size_t size);
 int gofer_setxattr(struct inode *in, const char *name, const void *buf, size_t size, int flags);

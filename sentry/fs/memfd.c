@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A memfd is a tmpfs inode without a name. Its seals are enforced by tmpfs; once it is mapped, and so has a host memfd of
- * its own, they are set on that too, so that the host refuses what the guest could do with a mapping, and says EBUSY
- * while one that can write is in the way of F_SEAL_WRITE.
+ * A memfd is a tmpfs inode without a name. Its seals are enforced by tmpfs; once it is mapped, and so has a host
+ * memfd of its own, they are set on that too, so that the host refuses what the guest could do with a mapping, and
+ * says EBUSY while one that can write is in the way of F_SEAL_WRITE.
  */
 #include "sentry/fs/memfd.h"
 
@@ -70,7 +70,8 @@ int memfd_create_file(const struct cred *c, const char *name, unsigned flags, st
 		return -ENOSYS;
 	if (strlen(name) > MEMFD_NAME_MAX)
 		return -EINVAL;
-	err = tmpfs_inode_create_sized(memfd_ts, sizeof(*mi), S_IFREG | (noexec ? 0666 : 0777), 0, c->fsuid, c->fsgid, &ti);
+	err = tmpfs_inode_create_sized(memfd_ts, sizeof(*mi), S_IFREG | (noexec ? 0666 : 0777), 0, c->fsuid,
+				       c->fsgid, &ti);
 	if (err < 0)
 		return err;
 	mi = container_of(ti, struct memfd_inode, ti);
@@ -109,6 +110,8 @@ static int add_seals(struct file *f, struct tmpfs_inode *ti, unsigned seals)
 			return err;
 	}
 	ti->seals |= (uint8_t)seals;
+	if (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		ti->vfs.vflags |= INODE_WRITE_SEALED;
 	return 0;
 }
 

@@ -20,7 +20,7 @@ MUST_CHECK int memfd_init(struct store *s);
 MUST_CHECK int memfd_check_flags(unsigned flags);
 /* A new file without a name in the tree; @name is for /proc only. @flags: MFD_*. */
 MUST_CHECK int memfd_create_file(const struct cred *c, const char *name, unsigned flags, struct file **ret);
-/* F_ADD_SEALS and F_GET_SEALS on any file. */
+/* fcntl(2) F_ADD_SEALS and F_GET_SEALS on any file. */
 int64_t memfd_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg);
 
 #endif

@@ -2,24 +2,24 @@
 /*
  * The overlay: a view of a read-only lower with all changes in an upper, which is a tmpfs of its own.
  *
- * Inodes. A directory, and a file that exists in the lower only, is shown by a wrapper (struct ovl_inode) that knows its
- * lower and its upper. What was made in the upper is shown as the tmpfs inode itself, so its I/O has no extra layer; it
- * says that its superblock is the overlay's (tmpfs_super.face). A file that is copied up while its wrapper lives keeps
- * the wrapper (tmpfs_inode.wrapper) until nobody uses it. So there is one inode for a file at any time, and locks, running
- * programs and the dentry cache see one identity.
+ * Inodes. A directory, and a file that exists in the lower only, is shown by a wrapper (struct ovl_inode) that knows
+ * its lower and its upper. What was made in the upper is shown as the tmpfs inode itself, so its I/O has no extra
+ * layer; it says that its superblock is the overlay's (tmpfs_super.face). A file that is copied up while its wrapper
+ * lives keeps the wrapper (tmpfs_inode.wrapper) until nobody uses it. So there is one inode for a file at any time,
+ * and locks, running programs and the dentry cache see one identity.
  *
- * Names. An entry in the upper directory hides the lower's: an inode, or a whiteout (an entry without an inode). An entry
- * with TMPFS_DE_COVERS leaves a whiteout behind when it is removed, because the lower has that name too; whoever makes an
- * entry knows whether it has (it has when there was a whiteout, or at copy-up, or when a lower name is replaced). A
- * directory made in the upper has no lower (opaque); one that was copied up holds its lower in tmpfs_inode.origin,
- * wherever it is moved: renaming a directory of the lower copies nothing below it. None of this can be named, read or
- * forged by the guest.
+ * Names. An entry in the upper directory hides the lower's: an inode, or a whiteout (an entry without an inode). An
+ * entry with TMPFS_DE_COVERS leaves a whiteout behind when it is removed, because the lower has that name too;
+ * whoever makes an entry knows whether it has (it has when there was a whiteout, or at copy-up, or when a lower name
+ * is replaced). A directory made in the upper has no lower (opaque); one that was copied up holds its lower in
+ * tmpfs_inode.origin, wherever it is moved: renaming a directory of the lower copies nothing below it. None of this
+ * can be named, read or forged by the guest.
  *
  * Copy-up (overlay_copyup.c) is done by the first change of contents or attributes. It makes the parents first. The
  * copy has the lower's inode number.
  *
- * Hard links of the lower stay links: the index knows which lower file with several names was copied up, so each of its
- * names leads to the copy.
+ * Hard links of the lower stay links: the index knows which lower file with several names was copied up, so each of
+ * its names leads to the copy.
  */
 #include "sentry/fs/overlay.h"
 
@@ -49,9 +49,68 @@ static struct inode *real_of(const struct ovl_inode *oi)
 	return oi->upper ? oi->upper : oi->lower;
 }
 
-static struct list *bucket(struct list *table, uint64_t ino)
+/* ---- tables ---- */
+
+static void table_init(struct ovl_table *t)
 {
-	return &table[hash_u64(ino) % OVL_HASH];
+	*t = (struct ovl_table){ .n_buckets = 1 };
+	list_init(&t->first);
+}
+
+static struct list *bucket(struct ovl_table *t, uint64_t ino)
+{
+	return t->buckets ? &t->buckets[hash_u64(ino) & (t->n_buckets - 1)] : &t->first;
+}
+
+static uint64_t inode_key(const struct list *node)
+{
+	return container_of((struct list *)(uintptr_t)node, struct ovl_inode, hash_node)->lower->ino;
+}
+
+static uint64_t index_key(const struct list *node)
+{
+	return container_of((struct list *)(uintptr_t)node, struct ovl_index, node)->lower->ino;
+}
+
+static void table_grow(struct ovl_table *t, uint64_t (*key)(const struct list *node))
+{
+	struct list *old = t->buckets ? t->buckets : &t->first, *b;
+	uint32_t old_n = t->n_buckets, n = MAX(old_n * 2, 64u), live = 0;
+
+	for (uint32_t i = 0; i < old_n; i++) {
+		for (const struct list *x = old[i].next; x != &old[i]; x = x->next)
+			live++;
+	}
+	t->n = live;
+	if (live < old_n / 2)
+		return; /* most have left meanwhile */
+	b = malloc(sizeof(*b) * n);
+	if (!b) {
+		t->n = 0; /* longer chains are only slower; try again later */
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		list_init(&b[i]);
+	t->n_buckets = n;
+	for (uint32_t i = 0; i < old_n; i++) {
+		while (!list_empty(&old[i])) {
+			struct list *node = old[i].next;
+
+			list_del(node);
+			list_add(&b[hash_u64(key(node)) & (n - 1)], node);
+		}
+	}
+	free(t->buckets);
+	t->buckets = b;
+}
+
+/* What leaves the table is not counted off: the count is put right when it would grow. */
+static void table_add(struct ovl_table *t, struct list *node, uint64_t (*key)(const struct list *node))
+{
+	if (t->n >= t->n_buckets)
+		table_grow(t, key);
+	t->n++;
+	list_add(bucket(t, key(node)), node);
 }
 
 /* ---- attributes ---- */
@@ -190,15 +249,15 @@ void ovl_dir_changed(struct ovl_inode *dir)
 /* May two lower inodes be the same file? Pointers differ when the lower forgot the inode meanwhile. */
 static bool same_lower(const struct inode *a, const struct inode *b)
 {
-	return a == b || (a->ino == b->ino && a->mode == b->mode && a->size == b->size && a->mtime.sec == b->mtime.sec &&
-			  a->mtime.nsec == b->mtime.nsec);
+	return a == b || (a->ino == b->ino && a->mode == b->mode && a->size == b->size &&
+			  a->mtime.sec == b->mtime.sec && a->mtime.nsec == b->mtime.nsec);
 }
 
 struct ovl_index *ovl_index_find(struct ovl_super *os, const struct inode *lower)
 {
 	struct ovl_index *x;
 
-	list_for_each_entry(x, bucket(os->index, lower->ino), node)
+	list_for_each_entry(x, bucket(&os->index, lower->ino), node)
 		if (same_lower(x->lower, lower))
 			return x;
 	return NULL;
@@ -213,7 +272,7 @@ int ovl_index_make(struct ovl_super *os, struct inode *lower, struct ovl_index *
 		if (!x)
 			return -ENOMEM;
 		x->lower = inode_get(lower);
-		list_add(bucket(os->index, lower->ino), &x->node);
+		table_add(&os->index, &x->node, index_key);
 	}
 	*ret = x;
 	return 0;
@@ -234,7 +293,7 @@ void ovl_index_forget(struct ovl_super *os, struct tmpfs_inode *ti)
 
 	if (!(ti->flags & TMPFS_COPIED) || ti->vfs.nlink)
 		return;
-	list_for_each_entry(x, bucket(os->index, ti->vfs.ino), node) {
+	list_for_each_entry(x, bucket(&os->index, ti->vfs.ino), node) {
 		if (x->upper == ti) {
 			index_drop(x);
 			return;
@@ -264,7 +323,7 @@ static int wrapper_create(struct ovl_super *os, struct inode *lower, struct inod
 	if (upper)
 		tmpfs_i(upper)->wrapper = &oi->vfs;
 	else
-		list_add(bucket(os->hash, lower->ino), &oi->hash_node);
+		table_add(&os->hash, &oi->hash_node, inode_key);
 	ovl_sync(oi);
 	*ret = oi;
 	return 0;
@@ -294,10 +353,11 @@ static struct ovl_inode *find_wrapper(struct ovl_super *os, const struct ovl_ino
 	struct ovl_inode *oi;
 	bool here;
 
-	list_for_each_entry(oi, bucket(os->hash, lower->ino), hash_node) {
+	list_for_each_entry(oi, bucket(&os->hash, lower->ino), hash_node) {
 		if (oi->lower == lower)
 			return oi;
-		here = oi->parent == dir && oi->name && oi->name_len == name->len && !memcmp(oi->name, name->s, name->len);
+		here = oi->parent == dir && oi->name && oi->name_len == name->len &&
+		       !memcmp(oi->name, name->s, name->len);
 		if (S_ISDIR(lower->mode) ? here && oi->lower->ino == lower->ino && S_ISDIR(oi->lower->mode)
 					 : (here || lower->nlink > 1) && same_lower(oi->lower, lower))
 			return oi;
@@ -409,9 +469,11 @@ static void ovl_super_destroy(struct super *sb)
 	struct ovl_super *os = ovl_s(sb);
 	struct ovl_index *x, *tmp;
 
-	for (unsigned i = 0; i < OVL_HASH; i++)
-		list_for_each_entry_safe(x, tmp, &os->index[i], node)
+	for (uint32_t i = 0; i < os->index.n_buckets; i++)
+		list_for_each_entry_safe(x, tmp, os->index.buckets ? &os->index.buckets[i] : &os->index.first, node)
 			index_drop(x);
+	free(os->index.buckets);
+	free(os->hash.buckets);
 	if (os->upper)
 		ovl_upper(os)->face = os->upper;
 	super_put(os->upper);
@@ -459,10 +521,8 @@ int overlay_create(struct super *lower, struct super *upper, struct super **ret)
 		return -ENOMEM;
 	super_init(&os->sb, &ovl_super_ops, "overlay", OVERLAYFS_SUPER_MAGIC);
 	os->sb.stable = lower->stable;
-	for (unsigned i = 0; i < OVL_HASH; i++) {
-		list_init(&os->hash[i]);
-		list_init(&os->index[i]);
-	}
+	table_init(&os->hash);
+	table_init(&os->index);
 	os->lower = super_get(lower);
 	os->upper = super_get(upper);
 	ovl_upper(os)->face = &os->sb;

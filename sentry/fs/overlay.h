@@ -30,7 +30,6 @@ bool overlay_is(const struct super *sb);
 
 /* ---- private ---- */
 
-#define OVL_HASH     4096u
 #define OVL_INO_BASE (1ull << 50) /* inode numbers of what the guest makes: apart from the host's, exact in a double */
 #define OVL_ALL_DATA UINT64_MAX
 
@@ -42,11 +41,18 @@ struct ovl_index {
 	uint32_t removed;          /* names that are gone, while not copied up */
 };
 
+/* Lists by inode number: one to start with, more as it fills. */
+struct ovl_table {
+	struct list *buckets; /* owned; NULL: only first */
+	struct list first;
+	uint32_t n_buckets, n;
+};
+
 struct ovl_super {
 	struct super sb;
 	struct super *lower, *upper;  /* counted */
-	struct list hash[OVL_HASH];   /* inodes that have no upper, by the number of their lower */
-	struct list index[OVL_HASH];
+	struct ovl_table hash;        /* inodes that have no upper, by the number of their lower */
+	struct ovl_table index;
 };
 
 /* The merged entries of a directory at one moment; shared by the files that read it. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open regular files that came from the lower. The file below is opened on first use; once there is an upper, all goes
- * there, so that a reader sees what a writer with another descriptor wrote. Only a mapping made before the copy-up stays with
- * the lower (as in overlayfs), on the host's own file, so that programs and libraries are shared page cache.
- * Opening for writing copies nothing: the first write, truncation or shared mapping does.
+ * Open regular files that came from the lower. The file below is opened on first use; once there is an upper, all
+ * goes there, so that a reader sees what a writer with another descriptor wrote. Only a mapping made before the copy-
+ * up stays with the lower (as in overlayfs), on the host's own file, so that programs and libraries are shared page
+ * cache. Opening for writing copies nothing: the first write, truncation or shared mapping does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -108,7 +108,7 @@ static int64_t ovl_llseek(struct file *f, int64_t off, int whence)
 		return -EINVAL;
 	}
 	if (__builtin_add_overflow(off, base, &off))
-		return -EOVERFLOW;
+		return -EINVAL;
 	if (off < 0)
 		return -EINVAL;
 	f->pos = (uint64_t)off;

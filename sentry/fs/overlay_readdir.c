@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading directories of the overlay. One without a lower is read from the upper directly. Otherwise the merged entries are
- * collected once and kept with the directory until it changes; a reader keeps the listing it began with until it rewinds, so
- * that positions are stable and nothing is seen twice while entries are removed.
+ * Reading directories of the overlay. One without a lower is read from the upper directly. Otherwise the merged
+ * entries are collected once and kept with the directory until it changes; a reader keeps the listing it began with
+ * until it rewinds, so that positions are stable and nothing is seen twice while entries are removed.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rename(2) in the overlay. What moves is copied up (a directory alone, without what is below: its lower goes with it), and
- * so are both directories; then the upper renames, and leaves a whiteout where the lower has the old name.
+ * rename(2) in the overlay. What moves is copied up (a directory alone, without what is below: its lower goes with
+ * it), and so are both directories; then the upper renames, and leaves a whiteout where the lower has the old name.
  */
 #include <errno.h>
 #include <linux/fs.h>
@@ -9,7 +9,8 @@
 
 #include "sentry/fs/overlay.h"
 
-/* Makes the upper have @in under this name: copied up, and entered also when it was copied up by another of its names. */
+/* Makes the upper have @in under this name: copied up, and entered also when it was copied up by another of its
+ * names. */
 static int materialise(struct ovl_inode *dir, const struct qname *name, struct inode *in)
 {
 	struct tmpfs_dirent *de;

@@ -2,17 +2,17 @@
 /*
  * The block allocator and the quota of the store.
  *
- * One memfd has the size of the quota from the start (sparse: it costs nothing) and is never made smaller, so the window
- * onto it can be read and written with memcpy, without host calls and without SIGBUS. Blocks are pages of it. Two bits
- * describe a block: used, and dirty (its page may hold data). A block that is free and dirty keeps its host memory: it is
- * given out again first (short-lived files then cost no page faults), and when STORE_DIRTY_MAX such blocks have gathered
- * store_punch() gives them back in as few host calls as there are runs.
+ * One memfd has the size of the quota from the start (sparse: it costs nothing) and is never made smaller, so the
+ * window onto it can be used without SIGBUS (store_io.c tells when it is). Blocks are pages of it.
+ * Two bits describe a block: used, and dirty (its page may hold data). A block that is free and dirty keeps its host
+ * memory: it is given out again first (short-lived files then cost no new pages), and when STORE_DIRTY_MAX such
+ * blocks have gathered store_punch() gives them back in as few host calls as there are runs.
  *
  * Who takes a dirty block must overwrite or zero it before the guest can see it: store_file.c does.
  *
- * Small files take the lowest free block. A growing file goes on behind its last block (the goal); when that is taken it
- * looks for a free run of its chunk size from the rover on and moves the rover behind it, so that files that grow side
- * by side stay in long runs: a run is one copy to the guest.
+ * Small files take the lowest free block. A growing file goes on behind its last block (the goal); when that is taken
+ * it looks for a free run of its chunk size from the rover on and moves the rover behind it, so that files that grow
+ * side by side stay in long runs: a run is one copy to the guest.
  */
 #include "sentry/fs/store.h"
 
@@ -65,9 +65,10 @@ int store_create(uint64_t max_bytes, uint64_t max_inodes, struct store **ret)
 	s->max_meta = META_MIN + MIN(s->max_inodes, 1ull << 40) * STORE_META_PER_INODE;
 	s->used = calloc(s->n_words, sizeof(uint64_t));
 	s->dirty = calloc(s->n_words, sizeof(uint64_t));
+	s->heat = calloc(s->n_blocks, 1);
 	s->full = calloc(s->n_words / WORD_BITS + 1, sizeof(uint64_t));
 	err = -ENOMEM;
-	if (!s->used || !s->dirty || !s->full)
+	if (!s->used || !s->dirty || !s->full || !s->heat)
 		goto fail;
 	/* Block 0 is never given out, so that 0 can mean "none" in maps and goals. */
 	s->used[0] = 1;
@@ -96,6 +97,7 @@ void store_destroy(struct store *s)
 	free(s->used);
 	free(s->dirty);
 	free(s->full);
+	free(s->heat);
 	free(s);
 }
 
@@ -295,6 +297,7 @@ static void punch_run(struct store *s, uint32_t b, uint32_t n)
 			   (off_t)n << STORE_BLOCK_SHIFT) < 0)
 		return;
 	s->dirty_free -= n;
+	memset(s->heat + b, 0, n);
 	for (; n; b += k, n -= k) {
 		m = word_mask(b, n);
 		k = (uint32_t)__builtin_popcountll(m);

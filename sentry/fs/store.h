@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The store: the bytes of all files that the guest makes, in one memfd seen through one window of our address space,
- * with a hard quota of bytes and inodes (theory in store.c). struct store_file is the data of one regular file, embedded
- * in its inode.
+ * with a hard quota of bytes and inodes (theory in store.c). struct store_file is the data of one regular file,
+ * embedded in its inode.
  */
 #ifndef SBX_SENTRY_FS_STORE_H
 #define SBX_SENTRY_FS_STORE_H
@@ -24,6 +24,7 @@ struct uio;
 #define STORE_PRIVATE_MAX  16384u             /* files with a memfd of their own */
 #define STORE_PRIVATE_SOFT 1024u              /* above, files that are no longer mapped move back */
 #define STORE_DIRTY_MAX    8192u              /* free blocks that still hold host memory */
+#define STORE_HOT          4u                 /* small accesses after which a block is used through the window */
 #define STORE_MAX_BYTES    (1ull << 43)       /* of a store: block numbers are 32 bits */
 #define STORE_META_PER_INODE 1024u            /* see store_meta_charge() */
 
@@ -34,8 +35,10 @@ struct store {
 	uint64_t max_bytes, used_bytes;
 	uint64_t max_inodes, used_inodes;
 	uint64_t max_meta, used_meta;
-	/* Bit maps, a bit a block: allocated; its host page may hold data. full: a bit a word of used, all of it is set. */
+	/* Bit maps, a bit a block: allocated; its host page may hold data. full: a bit a word of used, all of it
+	 * is set. */
 	uint64_t *used, *dirty, *full;
+	uint8_t *heat;        /* small accesses of each block since its page came, at most STORE_HOT */
 	uint32_t n_words;
 	uint32_t dirty_free;  /* blocks that are dirty and not used */
 	uint32_t low;         /* no block below is free */
@@ -45,8 +48,8 @@ struct store {
 	struct list idle;     /* store_private.idle: not mapped, oldest first */
 };
 
-/* Quota. -ENOSPC at the limit (noted in kernel.counters). Metadata (names, block maps, attributes) has its own bound, in
- * proportion to the inodes. */
+/* Quota. -ENOSPC at the limit (noted in kernel.counters). Metadata (names, block maps, attributes) has its own
+ * bound, in proportion to the inodes. */
 MUST_CHECK int store_charge(struct store *s, uint64_t bytes);
 int store_full(void); /* notes that the limit was met; -ENOSPC */
 void store_uncharge(struct store *s, uint64_t bytes);
@@ -55,19 +58,24 @@ void store_meta_uncharge(struct store *s, uint64_t bytes);
 MUST_CHECK int store_inode_charge(struct store *s);
 void store_inode_uncharge(struct store *s);
 
-/* Allocates a run of 1..want blocks, behind @goal where possible (0: anywhere); @chunk: how much room to look for. Charges
- * them. The content is unknown where store_block_dirty() says so, else zero. Returns how many, or -ENOSPC. */
+/* Allocates a run of 1..want blocks, behind @goal where possible (0: anywhere); @chunk: how much room to look for.
+ * Charges them. The content is unknown where store_block_dirty() says so, else zero. Returns how many, or -ENOSPC. */
 MUST_CHECK int64_t store_alloc(struct store *s, uint32_t goal, uint32_t want, uint32_t chunk, uint32_t *start);
 void store_free(struct store *s, uint32_t start, uint32_t n);
 bool store_block_dirty(const struct store *s, uint32_t b);
-void store_mark_dirty(struct store *s, uint32_t b, uint32_t n);
+void store_mark_dirty(struct store *s, uint32_t b, uint32_t n); /* of used blocks */
 /* Gives the host memory of free blocks back. */
 void store_punch(struct store *s);
 
-static inline uint8_t *store_ptr(const struct store *s, uint32_t b)
-{
-	return s->base + ((uint64_t)b << STORE_BLOCK_SHIFT);
-}
+/* store_io.c: data of runs of used blocks, which are marked dirty by writing. @off is in the run. Bytes, short
+ * only when the guest's buffer ended, or -errno. To read, the blocks must be dirty. */
+MUST_CHECK ssize_t store_io_read(struct store *s, uint32_t b, uint64_t off, struct uio *u, uint64_t n);
+MUST_CHECK ssize_t store_io_write(struct store *s, uint32_t b, uint64_t off, struct uio *u, uint64_t n);
+/* The same for one block and our own buffer. */
+MUST_CHECK int store_io_get(struct store *s, uint32_t b, uint32_t off, void *buf, size_t n);
+MUST_CHECK int store_io_put(struct store *s, uint32_t b, uint32_t off, const void *buf, size_t n);
+/* Zeroes [from, to) of a block; nothing to do for a clean one. */
+MUST_CHECK int store_io_zero(struct store *s, uint32_t b, uint32_t from, uint32_t to);
 
 enum store_kind {
 	STORE_INLINE,  /* bytes in a malloc block of cap bytes (or none) */
@@ -103,8 +111,8 @@ struct store_file {
 void store_file_clear(struct store *s, struct store_file *sf);
 /* @size is always the file's size before the call. Reads at most up to @size; bytes or -errno. */
 MUST_CHECK ssize_t store_file_read(struct store *s, struct store_file *sf, uint64_t size, struct uio *u, uint64_t off);
-/* Writes all of @u at @off: bytes (short when memory, quota or the guest's buffer ended) or -errno. The caller then sets
- * its size to MAX(size, off + bytes). */
+/* Writes all of @u at @off: bytes (short when memory, quota or the guest's buffer ended) or -errno. The caller
+ * then sets its size to MAX(size, off + bytes). */
 MUST_CHECK ssize_t store_file_write(struct store *s, struct store_file *sf, uint64_t size, struct uio *u, uint64_t off);
 MUST_CHECK int store_file_truncate(struct store *s, struct store_file *sf, uint64_t size, uint64_t new_size);
 /* Zeroes a range and frees its whole blocks. The size does not change. */

@@ -76,9 +76,14 @@ static int inline_to_blocks(struct store *s, struct store_file *sf)
 			store_map_free(s, &blocks, 0, UINT64_MAX);
 			return (int)got;
 		}
-		memcpy(store_ptr(s, b), sf->bytes, sf->cap);
-		memset(store_ptr(s, b) + sf->cap, 0, STORE_BLOCK - sf->cap);
-		store_mark_dirty(s, b, 1);
+		err = store_io_zero(s, b, sf->cap, STORE_BLOCK);
+		if (err == 0)
+			err = store_io_put(s, b, 0, sf->bytes, sf->cap);
+		if (err < 0) {
+			store_free(s, b, 1);
+			store_map_free(s, &blocks, 0, UINT64_MAX);
+			return err;
+		}
 		*slot = b;
 		blocks.n_blocks = 1;
 		blocks.goal = b + 1;
@@ -121,7 +126,7 @@ static ssize_t blocks_read(struct store *s, struct store_file *sf, struct uio *u
 			run = k;
 		bytes = MIN(n - done, ((uint64_t)run << STORE_BLOCK_SHIFT) - in_block(off));
 		if (start && store_block_dirty(s, start))
-			got = uio_copy_to(u, store_ptr(s, start) + in_block(off), bytes);
+			got = store_io_read(s, start, in_block(off), u, bytes);
 		else
 			got = uio_zero(u, bytes);
 		if (got <= 0)
@@ -132,19 +137,15 @@ static ssize_t blocks_read(struct store *s, struct store_file *sf, struct uio *u
 	return (ssize_t)done;
 }
 
-/* Writes into existing blocks. */
-static ssize_t blocks_overwrite(struct store *s, uint32_t start, uint32_t run, struct uio *u, uint64_t off, uint64_t n)
+/* Zeroes what [off, off + n) leaves of the blocks from @start on, where they hold old bytes. */
+static int zero_around(struct store *s, uint32_t start, uint32_t off, uint64_t n)
 {
-	uint64_t bytes = MIN(n, ((uint64_t)run << STORE_BLOCK_SHIFT) - in_block(off));
+	uint64_t end = off + n;
+	int err = store_io_zero(s, start, 0, off);
 
-	store_mark_dirty(s, start, (uint32_t)block_of(in_block(off) + bytes - 1) + 1);
-	return uio_copy_from(u, store_ptr(s, start) + in_block(off), bytes);
-}
-
-static void zero_if_dirty(struct store *s, uint32_t b, uint32_t from, uint32_t to)
-{
-	if (from < to && store_block_dirty(s, b))
-		memset(store_ptr(s, b) + from, 0, to - from);
+	if (err == 0 && in_block(end))
+		err = store_io_zero(s, start + (uint32_t)block_of(end), in_block(end), STORE_BLOCK);
+	return err;
 }
 
 /* Fills a hole of @run slots with new blocks and writes into them. Blocks that the copy did not reach go back. */
@@ -152,24 +153,23 @@ static ssize_t blocks_fill(struct store *s, struct store_file *sf, uint32_t *slo
 			   uint64_t off, uint64_t n)
 {
 	uint32_t want = (uint32_t)MIN((uint64_t)run, block_of(in_block(off) + n - 1) + 1);
-	uint32_t chunk = MIN(MAX(sf->n_blocks, want), CHUNK_MAX), start, kept;
+	uint32_t chunk = MIN(MAX(sf->n_blocks, want), CHUNK_MAX), start, kept = 0;
 	int64_t k = store_alloc(s, sf->goal, want, chunk, &start);
-	uint64_t bytes, end;
 	ssize_t got;
+	int err;
 
 	if (k < 0)
 		return k;
-	bytes = MIN(n, ((uint64_t)k << STORE_BLOCK_SHIFT) - in_block(off));
-	got = uio_copy_from(u, store_ptr(s, start) + in_block(off), bytes);
-	end = in_block(off) + (uint64_t)MAX(got, 0);
-	kept = got > 0 ? (uint32_t)block_of(end - 1) + 1 : 0;
-	if (kept) {
-		zero_if_dirty(s, start, 0, in_block(off));
-		if (in_block(end))
-			zero_if_dirty(s, start + kept - 1, in_block(end), STORE_BLOCK);
+	n = MIN(n, ((uint64_t)k << STORE_BLOCK_SHIFT) - in_block(off));
+	got = zero_around(s, start, in_block(off), n);
+	if (got == 0)
+		got = store_io_write(s, start, in_block(off), u, n);
+	if (got > 0 && (uint64_t)got < n) {
+		err = zero_around(s, start, in_block(off), (uint64_t)got);
+		got = err < 0 ? err : got;
 	}
-	/* What the copy touched beyond the part that counts must not pass for clean. */
-	store_mark_dirty(s, start, (uint32_t)k);
+	if (got > 0)
+		kept = (uint32_t)block_of(in_block(off) + (uint64_t)got - 1) + 1;
 	if (kept < k)
 		store_free(s, start + kept, (uint32_t)k - kept);
 	for (uint32_t i = 0; i < kept; i++)
@@ -193,7 +193,8 @@ static ssize_t blocks_write(struct store *s, struct store_file *sf, struct uio *
 		avail = (uint32_t)MIN((uint64_t)avail, block_of(in_block(off) + (n - done) - 1) + 1);
 		run = run_at(sf, block_of(off), avail, &start);
 		if (start)
-			got = blocks_overwrite(s, start, run, u, off, n - done);
+			got = store_io_write(s, start, in_block(off), u,
+					     MIN(n - done, ((uint64_t)run << STORE_BLOCK_SHIFT) - in_block(off)));
 		else
 			got = blocks_fill(s, sf, slot, run, u, off, n - done);
 		if (got <= 0)
@@ -205,59 +206,71 @@ static ssize_t blocks_write(struct store *s, struct store_file *sf, struct uio *
 }
 
 /* Zeroes [from, to) of one block of the file, if it is there. */
-static void block_zero(struct store *s, struct store_file *sf, uint64_t idx, uint32_t from, uint32_t to)
+static int block_zero(struct store *s, struct store_file *sf, uint64_t idx, uint32_t from, uint32_t to)
 {
 	uint32_t start;
 
 	(void)run_at(sf, idx, 1, &start);
-	if (start)
-		zero_if_dirty(s, start, from, to);
+	return start ? store_io_zero(s, start, from, to) : 0;
 }
 
-static void blocks_punch(struct store *s, struct store_file *sf, uint64_t off, uint64_t end)
+static int blocks_punch(struct store *s, struct store_file *sf, uint64_t off, uint64_t end)
 {
 	uint64_t first = block_of(off + STORE_BLOCK - 1), last = block_of(end);
+	int err = 0;
 
-	if (block_of(off) == block_of(end)) {
-		block_zero(s, sf, block_of(off), in_block(off), in_block(end));
-		return;
-	}
+	if (block_of(off) == last)
+		return block_zero(s, sf, last, in_block(off), in_block(end));
 	if (in_block(off))
-		block_zero(s, sf, block_of(off), in_block(off), STORE_BLOCK);
-	if (in_block(end))
-		block_zero(s, sf, last, 0, in_block(end));
-	if (first < last)
+		err = block_zero(s, sf, block_of(off), in_block(off), STORE_BLOCK);
+	if (err == 0 && in_block(end))
+		err = block_zero(s, sf, last, 0, in_block(end));
+	if (err == 0 && first < last)
 		store_map_free(s, sf, first, last - 1);
+	return err;
+}
+
+/* Fills a hole of @run slots with zero blocks: how many, or -errno. */
+static int64_t reserve_run(struct store *s, struct store_file *sf, uint32_t *slot, uint32_t run)
+{
+	uint32_t start;
+	int64_t k = store_alloc(s, sf->goal, run, CHUNK_MAX, &start);
+	int err = 0;
+
+	for (uint32_t i = 0; err == 0 && i < k; i++)
+		err = store_io_zero(s, start + i, 0, STORE_BLOCK);
+	if (err < 0) {
+		store_free(s, start, (uint32_t)k);
+		return err;
+	}
+	for (uint32_t i = 0; i < k; i++)
+		slot[i] = start + i;
+	if (k > 0) {
+		sf->n_blocks += (uint32_t)k;
+		sf->goal = start + (uint32_t)k;
+	}
+	return k;
 }
 
 static int blocks_reserve(struct store *s, struct store_file *sf, uint64_t off, uint64_t end)
 {
 	uint64_t idx = block_of(off), last = block_of(end - 1);
-	uint32_t *slot, avail, start, run;
-	int64_t k;
+	uint32_t *slot, avail, start;
+	int64_t run;
 	int err;
 
 	/* Refuse early what cannot succeed: no half-made reservation fills the store. */
 	if (last - idx + 1 > sf->n_blocks + ((s->max_bytes - s->used_bytes) >> STORE_BLOCK_SHIFT))
 		return store_full();
-	while (idx <= last) {
+	for (; idx <= last; idx += (uint64_t)run) {
 		err = store_map_make(s, sf, idx, &slot, &avail);
 		if (err < 0)
 			return err;
 		run = run_at(sf, idx, (uint32_t)MIN((uint64_t)avail, last - idx + 1), &start);
-		if (!start) {
-			k = store_alloc(s, sf->goal, run, CHUNK_MAX, &start);
-			if (k < 0)
-				return (int)k;
-			run = (uint32_t)k;
-			for (uint32_t i = 0; i < run; i++) {
-				zero_if_dirty(s, start + i, 0, STORE_BLOCK);
-				slot[i] = start + i;
-			}
-			sf->n_blocks += run;
-			sf->goal = start + run;
-		}
-		idx += run;
+		if (!start)
+			run = reserve_run(s, sf, slot, (uint32_t)run);
+		if (run < 0)
+			return (int)run;
 	}
 	return 0;
 }
@@ -346,6 +359,8 @@ ssize_t store_file_write(struct store *s, struct store_file *sf, uint64_t size, 
 
 int store_file_truncate(struct store *s, struct store_file *sf, uint64_t size, uint64_t new_size)
 {
+	int err;
+
 	if (new_size > STORE_SIZE_MAX)
 		return -EFBIG;
 	if (sf->kind == STORE_PRIVATE)
@@ -355,8 +370,9 @@ int store_file_truncate(struct store *s, struct store_file *sf, uint64_t size, u
 	if (new_size == 0) {
 		store_file_clear(s, sf);
 	} else if (sf->kind == STORE_BLOCKS) {
-		if (in_block(new_size))
-			block_zero(s, sf, block_of(new_size), in_block(new_size), STORE_BLOCK);
+		err = in_block(new_size) ? block_zero(s, sf, block_of(new_size), in_block(new_size), STORE_BLOCK) : 0;
+		if (err < 0)
+			return err;
 		store_map_free(s, sf, block_of(new_size + STORE_BLOCK - 1), UINT64_MAX);
 	} else if (new_size < sf->cap) {
 		memset(sf->bytes + new_size, 0, sf->cap - new_size);
@@ -373,8 +389,8 @@ int store_file_punch(struct store *s, struct store_file *sf, uint64_t size, uint
 	if (sf->kind == STORE_PRIVATE)
 		return store_private_punch(sf->priv, off, len);
 	if (sf->kind == STORE_BLOCKS)
-		blocks_punch(s, sf, off, end);
-	else if (off < sf->cap)
+		return blocks_punch(s, sf, off, end);
+	if (off < sf->cap)
 		memset(sf->bytes + off, 0, MIN(end, sf->cap) - off);
 	return 0;
 }

@@ -211,8 +211,10 @@ void store_map_free(struct store *s, struct store_file *sf, uint64_t first, uint
 	} else {
 		tree_free_range(s, sf, &sf->map, sf->height, first, last);
 	}
-	if (!sf->map)
-		sf->height = 0, sf->cap = 0;
+	if (!sf->map) {
+		sf->height = 0;
+		sf->cap = 0;
+	}
 }
 
 /* As store_map_next(), in a subtree. */

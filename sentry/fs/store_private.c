@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that the guest maps. Each has a memfd of its own whose size is exactly the file's, so that growth, truncation,
- * SIGBUS and sharing are the host kernel's, and no mapping can reach another file's bytes. The quota is charged by size,
- * because the guest can fill holes through its mapping without our knowledge.
+ * Files that the guest maps. Each has a memfd of its own whose size is exactly the file's, so that growth,
+ * truncation, SIGBUS and sharing are the host kernel's, and no mapping can reach another file's bytes. The quota is
+ * charged by size, because the guest can fill holes through its mapping without our knowledge.
  *
- * A private file is held by the open files that gave its fd to a mapping (mm keeps those open for as long as the mapping
- * is there). When none is left it becomes idle; above STORE_PRIVATE_SOFT, or when the host has no fd left, idle files
- * move back into the store, the one idle for longest first.
+ * A private file is held by the open files that gave its fd to a mapping (mm keeps those open for as long as the
+ * mapping is there). When none is left it becomes idle; above STORE_PRIVATE_SOFT, or when the host has no fd left,
+ * idle files move back into the store, the one idle for longest first.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -38,6 +38,7 @@ static int pwrite_all(int fd, const uint8_t *p, size_t n, uint64_t off)
 /* Copies what the file holds to @fd, which has its size already. */
 static int copy_to_memfd(struct store *s, const struct store_file *sf, uint64_t size, int fd)
 {
+	uint8_t buf[STORE_BLOCK];
 	uint32_t *slot, avail;
 	uint64_t idx = 0, off;
 	int err = 0;
@@ -52,7 +53,9 @@ static int copy_to_memfd(struct store *s, const struct store_file *sf, uint64_t 
 		slot = store_map_peek(sf, idx, &avail);
 		if (!store_block_dirty(s, *slot))
 			continue;
-		err = pwrite_all(fd, store_ptr(s, *slot), MIN(STORE_BLOCK, size - off), off);
+		err = store_io_get(s, *slot, 0, buf, STORE_BLOCK);
+		if (err == 0)
+			err = pwrite_all(fd, buf, MIN(STORE_BLOCK, size - off), off);
 		if (err < 0)
 			return err;
 	}

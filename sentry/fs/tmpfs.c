@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Superblocks and inodes of tmpfs. A directory entry holds a reference on its inode, so an inode lives as long as it has
- * a name, is open, or is in the dentry cache. The quota is as Linux's: an inode counts as many times as it has names (once
- * when it has none).
+ * Superblocks and inodes of tmpfs. A directory entry holds a reference on its inode, so an inode lives as long as it
+ * has a name, is open, or is in the dentry cache. The quota is as Linux's: an inode counts as many times as it has
+ * names (once when it has none).
  */
 #include "sentry/fs/tmpfs.h"
 
@@ -229,8 +229,8 @@ int tmpfs_create(struct store *s, uint32_t root_mode, struct super **ret)
 }
 
 #define TMPFS_ATTR_OPS \
-	.setattr = tmpfs_setattr, .getxattr = tmpfs_getxattr, .setxattr = tmpfs_setxattr, .listxattr = tmpfs_listxattr, \
-	.removexattr = tmpfs_removexattr, .destroy = tmpfs_destroy
+	.setattr = tmpfs_setattr, .getxattr = tmpfs_getxattr, .setxattr = tmpfs_setxattr, \
+	.listxattr = tmpfs_listxattr, .removexattr = tmpfs_removexattr, .destroy = tmpfs_destroy
 
 const struct inode_ops tmpfs_dir_iops = {
 	TMPFS_ATTR_OPS,

@@ -20,7 +20,7 @@ struct tmpfs_xattr;
 struct tmpfs_super {
 	struct super sb;
 	struct store *store; /* borrowed */
-	struct super *face;  /* the superblock that its inodes show: itself, or the overlay it is the upper of (borrowed) */
+	struct super *face;  /* what its inodes show as theirs: itself, or the overlay it is the upper of; borrowed */
 	uint64_t next_ino;
 };
 
@@ -39,8 +39,8 @@ struct tmpfs_dirent {
 
 /* Made with the first entry. */
 struct tmpfs_dir {
-	/* In cookie order. A removed entry leaves its cookie as (cookie << 1 | 1) until the next compaction, so that the array
-	 * can be searched. */
+	/* In cookie order. A removed entry leaves its cookie as (cookie << 1 | 1) until the next compaction, so
+	 * that the array can be searched. */
 	uintptr_t *slots;
 	uint32_t n_slots, cap;
 	uint32_t live, whiteouts;
@@ -112,10 +112,12 @@ void tmpfs_touch(struct tmpfs_inode *ti, bool contents);
 
 /* tmpfs_dir.c. Entries of directories; times and link counts are the caller's business. */
 struct tmpfs_dirent *tmpfs_dir_find(const struct tmpfs_inode *dir, const char *name, size_t len);
-/* Adds an entry and takes a reference on @in (NULL: a whiteout). A whiteout of that name is replaced and leaves COVERS. */
+/* Adds an entry and takes a reference on @in (NULL: a whiteout). A whiteout of that name is replaced and leaves
+ * COVERS. */
 MUST_CHECK int tmpfs_dir_insert(struct tmpfs_inode *dir, const char *name, size_t len, struct tmpfs_inode *in,
 				uint8_t flags);
-/* Takes an entry out; the caller's is the reference on its inode. With @whiteout the entry becomes one: no allocation. */
+/* Takes an entry out; the caller's is the reference on its inode. With @whiteout the entry becomes one: no
+ * allocation. */
 void tmpfs_dir_remove(struct tmpfs_inode *dir, struct tmpfs_dirent *de, bool whiteout);
 /* Puts @in (a reference is taken) in place of what @de names; the reference on that is the caller's. */
 struct tmpfs_inode *tmpfs_dir_replace(struct tmpfs_inode *dir, struct tmpfs_dirent *de, struct tmpfs_inode *in);

@@ -397,7 +397,7 @@ static int64_t tmpfs_dir_llseek(struct file *f, int64_t off, int whence)
 	if (whence != SEEK_SET && whence != SEEK_CUR)
 		return -EINVAL;
 	if (whence == SEEK_CUR && __builtin_add_overflow(off, (int64_t)f->pos, &off))
-		return -EOVERFLOW;
+		return -EINVAL;
 	if (off < 0)
 		return -EINVAL;
 	f->pos = (uint64_t)off;

@@ -90,7 +90,7 @@ static int64_t tmpfs_llseek(struct file *f, int64_t off, int whence)
 		return -EINVAL;
 	}
 	if (__builtin_add_overflow(off, base, &off))
-		return -EOVERFLOW;
+		return -EINVAL;
 	if (off < 0)
 		return -EINVAL;
 	f->pos = (uint64_t)off;

@@ -12,7 +12,8 @@
 #define CLOCK_TAI 11
 #endif
 
-/* A negative clock is a CPU clock of a process or thread: ~pid << 3 | thread << 2 | kind; clock_getcpuclockid(3). */
+/* A negative clock is a CPU clock of a process or thread: ~pid << 3 | thread << 2 | kind;
+ * clock_getcpuclockid(3). */
 #define CPUCLOCK_PID(id)        ((pid_t)~((id) >> 3))
 #define CPUCLOCK_PERTHREAD(id)  ((id) & 4)
 #define CPUCLOCK_WHICH(id)      ((id) & 3)
@@ -102,7 +103,8 @@ int clock_resolution(struct task *t, int id, uint64_t *ns)
 
 	if (r < 0)
 		return r;
-	*ns = id == CLOCK_REALTIME_COARSE || id == CLOCK_MONOTONIC_COARSE ? COARSE_RESOLUTION_NS : 1;
+	*ns = id == CLOCK_REALTIME_COARSE || id == CLOCK_MONOTONIC_COARSE ? COARSE_RESOLUTION_NS
+									  : 1;
 	return 0;
 }
 
@@ -127,7 +129,9 @@ int clock_timer_check(int id)
 	case CLOCK_BOOTTIME_ALARM:
 		return -EOPNOTSUPP; /* as on a machine without a wake-up clock */
 	default:
-		return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id < 0 ? -EOPNOTSUPP : -EINVAL;
+		return id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID || id < 0
+			       ? -EOPNOTSUPP
+			       : -EINVAL;
 	}
 }
 
@@ -180,10 +184,12 @@ int timeval_to_ns(const struct linux_timeval *tv, uint64_t *ns)
 
 struct linux_timespec ns_to_timespec(uint64_t ns)
 {
-	return (struct linux_timespec){ (int64_t)(ns / NSEC_PER_SEC), (int64_t)(ns % NSEC_PER_SEC) };
+	return (struct linux_timespec){ (int64_t)(ns / NSEC_PER_SEC),
+					(int64_t)(ns % NSEC_PER_SEC) };
 }
 
 struct linux_timeval ns_to_timeval(uint64_t ns)
 {
-	return (struct linux_timeval){ (int64_t)(ns / NSEC_PER_SEC), (int64_t)(ns % NSEC_PER_SEC) / 1000 };
+	return (struct linux_timeval){ (int64_t)(ns / NSEC_PER_SEC),
+				       (int64_t)(ns % NSEC_PER_SEC) / 1000 };
 }

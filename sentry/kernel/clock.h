@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clocks of clock_gettime(2). They are the host's, so that the vDSO and the sentry agree; CPU clocks are estimates. */
+/* The clocks of clock_gettime(2). They are the host's, so that the vDSO and the sentry agree; CPU
+ * clocks are estimates. */
 #ifndef SBX_SENTRY_KERNEL_CLOCK_H
 #define SBX_SENTRY_KERNEL_CLOCK_H
 
@@ -13,7 +14,8 @@ struct task;
 
 #define CLOCK_NS_MAX ((uint64_t)INT64_MAX) /* about 292 years: later times mean "never" */
 
-/* Now by the clock @id as @t names it; -EINVAL for an unknown clock or a CPU clock of a process that is not there. */
+/* Now by the clock @id as @t names it; -EINVAL for an unknown clock or a CPU clock of a process
+ * that is not there. */
 MUST_CHECK int clock_read(struct task *t, int id, uint64_t *ns);
 /* 0 and the resolution, or -EINVAL. */
 MUST_CHECK int clock_resolution(struct task *t, int id, uint64_t *ns);
@@ -23,14 +25,15 @@ bool clock_is_settable(int id);
 MUST_CHECK int clock_timer_check(int id);
 
 /*
- * The CLOCK_MONOTONIC time at which clock @id (one that passed clock_timer_check) shows @ns; in the past when it has
- * passed; UINT64_MAX for never.
+ * The CLOCK_MONOTONIC time at which clock @id (one that passed clock_timer_check) shows @ns; in the
+ * past when it has passed; UINT64_MAX for never.
  */
 uint64_t clock_to_mono(int id, uint64_t ns);
 /* Now by such a clock. */
 uint64_t clock_timer_now(int id);
 
-/* Checks and converts: -EINVAL for negative seconds or nanoseconds out of range; clamped to CLOCK_NS_MAX. */
+/* Checks and converts: -EINVAL for negative seconds or nanoseconds out of range; clamped to
+ * CLOCK_NS_MAX. */
 MUST_CHECK int timespec_to_ns(const struct linux_timespec *ts, uint64_t *ns);
 MUST_CHECK int timeval_to_ns(const struct linux_timeval *tv, uint64_t *ns);
 struct linux_timespec ns_to_timespec(uint64_t ns);

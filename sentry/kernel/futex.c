@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiters hang in a hash table by key. A wait is a struct futex_wait in task->op.data with one waiter a word; a wake takes the
- * waiter off its bucket, marks it and makes the task run its call again, which finds the mark. A wake that meets a
- * time-out or a signal wins, as on Linux.
+ * Waiters hang in a hash table by key. A wait is a struct futex_wait in task->op.data with one
+ * waiter a word; a wake takes the waiter off its bucket, marks it and makes the task run its call
+ * again, which finds the mark. A wake that meets a time-out or a signal wins, as on Linux.
  *
- * No wake is lost although the word is compared by a copy: the guest changes the word first and calls FUTEX_WAKE then, and calls are
- * handled one after another. If the copy still had the old value, the FUTEX_WAKE is yet to come and finds the waiter.
+ * No wake is lost although the word is compared by a copy: the guest changes the word first and
+ * calls FUTEX_WAKE then, and calls are handled one after another. If the copy still had the old
+ * value, the FUTEX_WAKE is yet to come and finds the waiter.
  */
 #include "sentry/kernel/futex.h"
 
@@ -49,7 +50,8 @@ int futex_get_key(struct task *t, uaddr_t a, bool shared, struct futex_key *k)
 		return -EINVAL;
 	if (a >= GUEST_TASK_SIZE)
 		return -EFAULT;
-	/* Private memory is keyed by address even when asked for as shared: no other process can have it. */
+	/* Private memory is keyed by address even when asked for as shared: no other process can
+	 * have it. */
 	if (!shared || !mm_shared_object(t->mm, a, &k->object, &k->offset))
 		*k = (struct futex_key){ .object = t->mm, .offset = a };
 	return 0;
@@ -150,7 +152,8 @@ int futex_wake(struct task *t, uaddr_t a, unsigned n)
 	if (futex_get_key(t, a, false, &priv) < 0)
 		return 0;
 	woken = MAX(futex_wake_key(&priv, (int)n, FUTEX_BITSET_MATCH_ANY), 0);
-	if (woken < (int)n && futex_get_key(t, a, true, &shared) == 0 && !futex_key_equal(&priv, &shared))
+	if (woken < (int)n && futex_get_key(t, a, true, &shared) == 0 &&
+	    !futex_key_equal(&priv, &shared))
 		woken += MAX(futex_wake_key(&shared, (int)n - woken, FUTEX_BITSET_MATCH_ANY), 0);
 	return woken;
 }
@@ -223,8 +226,8 @@ static int wait_setup(struct task *t, struct futex_wait *fw, const struct futex_
 }
 
 /* One run of a waiting call. @intr: what it returns when a signal interrupts it. */
-static int64_t wait_run(struct task *t, const struct futex_wait_arg *args, unsigned n, uint64_t deadline,
-			int64_t intr)
+static int64_t wait_run(struct task *t, const struct futex_wait_arg *args, unsigned n,
+			uint64_t deadline, int64_t intr)
 {
 	struct futex_wait *fw = futex_wait_hold(t, n);
 	int64_t r;
@@ -257,10 +260,12 @@ int64_t futex_wait(struct task *t, const struct futex_wait_arg *arg, uint64_t de
 {
 	if (!arg->bitset)
 		return -EINVAL;
-	return wait_run(t, arg, 1, deadline, deadline == UINT64_MAX ? -ERESTARTSYS : -ERESTART_BLOCK);
+	return wait_run(t, arg, 1, deadline,
+			deadline == UINT64_MAX ? -ERESTARTSYS : -ERESTART_BLOCK);
 }
 
-int64_t futex_wait_many(struct task *t, const struct futex_wait_arg *args, unsigned n, uint64_t deadline)
+int64_t futex_wait_many(struct task *t, const struct futex_wait_arg *args, unsigned n,
+			uint64_t deadline)
 {
 	return wait_run(t, args, n, deadline, -ERESTARTSYS);
 }
@@ -290,8 +295,9 @@ int64_t futex_requeue(struct task *t, const struct futex_requeue_arg *arg)
 			continue;
 		if (done - arg->n_wake >= arg->n_requeue)
 			break;
+		/* Nothing was moved yet: PI waiters do not mix with others. */
 		if (w->pi)
-			return -EINVAL; /* nothing was moved yet: PI waiters do not mix with others */
+			return -EINVAL;
 		if (done < arg->n_wake) {
 			futex_wake_waiter(w);
 		} else {
@@ -336,8 +342,8 @@ static int apply_op(uint32_t enc, uint32_t old, uint32_t *new, bool *cond)
 }
 
 /* With the other threads held: changes the word and wakes. */
-static int64_t wake_op_frozen(struct task *t, const struct futex_key k[2], uaddr_t a2, int n1, int n2,
-			      uint32_t op)
+static int64_t wake_op_frozen(struct task *t, const struct futex_key k[2], uaddr_t a2, int n1,
+			      int n2, uint32_t op)
 {
 	uint32_t old, new = 0;
 	bool cond = false;
@@ -357,7 +363,8 @@ static int64_t wake_op_frozen(struct task *t, const struct futex_key k[2], uaddr
 	return more < 0 ? more : woken + more;
 }
 
-int64_t futex_wake_op(struct task *t, uaddr_t a1, uaddr_t a2, bool shared, int n1, int n2, uint32_t op)
+int64_t futex_wake_op(struct task *t, uaddr_t a1, uaddr_t a2, bool shared, int n1, int n2,
+		      uint32_t op)
 {
 	struct futex_key k[2];
 	int64_t r = futex_get_key(t, a1, shared, &k[0]);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linux changes a futex word with a locked instruction. Guest memory is written from outside here, by a copy, which cannot
- * be atomic against a guest thread that changes the same word at the same time. Where the kernel's part of the futex
- * protocol is a read-modify-write that guest code may race with (FUTEX_WAKE_OP, taking or marking a PI lock), the
- * other threads of the address space are kept out of guest code for that time.
+ * Linux changes a futex word with a locked instruction. Guest memory is written from outside here,
+ * by a copy, which cannot be atomic against a guest thread that changes the same word at the same
+ * time. Where the kernel's part of the futex protocol is a read-modify-write that guest code may
+ * race with (FUTEX_WAKE_OP, taking or marking a PI lock), the other threads of the address space
+ * are kept out of guest code for that time.
  *
- * A thread that runs guest code (TASK_RUNNING) is interrupted and held in its exit path (sig_deliver()); one whose call ends
- * meanwhile is held there too; a blocked one cannot touch memory. When none is left running the asking call is
- * run again and has the words for itself until futex_thaw(). One freeze at a time; others wait for their turn.
+ * A thread that runs guest code (TASK_RUNNING) is interrupted and held in its exit path
+ * (sig_deliver()); one whose call ends meanwhile is held there too; a blocked one cannot touch
+ * memory. When none is left running the asking call is run again and has the words for itself until
+ * futex_thaw(). One freeze at a time; others wait for their turn.
  *
- * Limits. Other address spaces that share the page are not held: for a word in shared memory the operation is exact only
- * within the process, as the words are changed by at most one process at a time in each protocol that uses them (the owner of a
- * PI lock excepted). A guest that keeps a thread from stopping loses the guarantee after FREEZE_PATIENCE_NS: it hurts
- * nobody but itself. Words of dead owners (robust list) need no freeze: see futex_pi.c.
+ * Limits. Other address spaces that share the page are not held: for a word in shared memory the
+ * operation is exact only within the process, as the words are changed by at most one process at a
+ * time in each protocol that uses them (the owner of a PI lock excepted). A guest that keeps a
+ * thread from stopping loses the guarantee after FREEZE_PATIENCE_NS: it hurts nobody but itself.
+ * Words of dead owners (robust list) need no freeze: see futex_pi.c.
  */
 #include "sentry/kernel/futex_freeze.h"
 
@@ -78,7 +81,8 @@ bool futex_freeze(struct task *t)
 	if (!others_running(t, false))
 		return true; /* and none starts before this call ends: the leader is here */
 	if (futex_freeze_for)
-		return task_wait_on(t, &freeze.turn, POLLIN) < 0; /* no memory to wait: do without */
+		return task_wait_on(t, &freeze.turn, POLLIN) <
+		       0; /* no memory to wait: do without */
 	futex_frozen_mm = t->mm;
 	futex_freeze_for = t;
 	freeze.give_up = clock_mono_ns() + FREEZE_PATIENCE_NS;

@@ -2,16 +2,18 @@
 /*
  * PI locks, robust lists and clear_tid: where the kernel writes futex words.
  *
- * A PI word holds the owner's thread id, FUTEX_WAITERS when the kernel knows waiters, FUTEX_OWNER_DIED after a death. Guest
- * code takes a free lock (0 -> tid) and gives back one without waiters (tid -> 0) by itself; everything else is done here. Waiters
- * queue in order of arrival; giving the lock back writes the first waiter's id into the word and wakes it, so the
+ * A PI word holds the owner's thread id, FUTEX_WAITERS when the kernel knows waiters,
+ * FUTEX_OWNER_DIED after a death. Guest code takes a free lock (0 -> tid) and gives back one
+ * without waiters (tid -> 0) by itself; everything else is done here. Waiters queue in order of
+ * arrival; giving the lock back writes the first waiter's id into the word and wakes it, so the
  * word is never free while somebody waits.
  *
- * Who may write when: marking FUTEX_WAITERS races with the owner's own tid -> 0, and taking a free lock with another
- * thread's 0 -> tid, so both are done in a freeze (futex_freeze.c). Handing over needs none: the owner is in this call, and
- * nobody else may change a word that names another owner. Marking the word of a dead owner needs none either: living threads
- * can only add FUTEX_WAITERS before they call FUTEX_WAIT with the value they saw; if the mark is lost that call finds
- * another value, returns EAGAIN, and the thread looks again.
+ * Who may write when: marking FUTEX_WAITERS races with the owner's own tid -> 0, and taking a free
+ * lock with another thread's 0 -> tid, so both are done in a freeze (futex_freeze.c). Handing over
+ * needs none: the owner is in this call, and nobody else may change a word that names another
+ * owner. Marking the word of a dead owner needs none either: living threads can only add
+ * FUTEX_WAITERS before they call FUTEX_WAIT with the value they saw; if the mark is lost that call
+ * finds another value, returns EAGAIN, and the thread looks again.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -34,8 +36,10 @@ static bool owner_lives(pid_t tid)
 	return ok;
 }
 
-/* With the other threads held. 0: taken; -EBUSY: @w was queued and must wait (or, without @w, it is owned). */
-static int take_or_queue(struct task *t, uaddr_t a, struct futex_waiter *w, const struct futex_key *k)
+/* With the other threads held. 0: taken; -EBUSY: @w was queued and must wait (or, without @w, it is
+ * owned). */
+static int take_or_queue(struct task *t, uaddr_t a, struct futex_waiter *w,
+			 const struct futex_key *k)
 {
 	uint32_t word, new;
 	pid_t owner;
@@ -47,7 +51,8 @@ static int take_or_queue(struct task *t, uaddr_t a, struct futex_waiter *w, cons
 	if (owner == t->tid)
 		return -EDEADLK;
 	if (!owner) {
-		new = (word & FUTEX_OWNER_DIED) | (uint32_t)t->tid | (futex_pi_first(k) ? FUTEX_WAITERS : 0);
+		new = (word & FUTEX_OWNER_DIED) | (uint32_t)t->tid |
+		      (futex_pi_first(k) ? FUTEX_WAITERS : 0);
 		r = copy_out(t, a, &new, sizeof(new));
 		if (!r)
 			futex_pi_set_owner(k, t->tid);
@@ -149,7 +154,8 @@ int64_t futex_unlock_pi(struct task *t, uaddr_t a, bool shared)
 }
 
 /*
- * Robust lists: set_robust_list(2). The list is guest memory: bounded, and given up at the first bad pointer.
+ * Robust lists: set_robust_list(2). The list is guest memory: bounded, and given up at the first
+ * bad pointer.
  */
 
 #define ROBUST_LIST_MAX 2048u
@@ -200,14 +206,16 @@ static void walk_robust_list(struct task *t)
 		entry &= ~1ull;
 		/* Before the mutex is marked: its new owner may free it. */
 		more = copy_in(t, entry, &next, sizeof(next)) == 0;
-		if (entry != pending && mark_owner_died(t, entry + (uint64_t)head.futex_offset, pi, false) < 0)
+		if (entry != pending &&
+		    mark_owner_died(t, entry + (uint64_t)head.futex_offset, pi, false) < 0)
 			return;
 		if (!more)
 			return;
 		entry = next;
 	}
 	if (pending)
-		(void)mark_owner_died(t, pending + (uint64_t)head.futex_offset, head.list_op_pending & 1, true);
+		(void)mark_owner_died(t, pending + (uint64_t)head.futex_offset,
+				      head.list_op_pending & 1, true);
 }
 
 /* PI locks that others wait for: to the first of them, with the mark that their owner died. */

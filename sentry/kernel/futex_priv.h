@@ -32,12 +32,14 @@ struct futex_wait {
 MUST_CHECK int futex_get_key(struct task *t, uaddr_t a, bool shared, struct futex_key *k);
 bool futex_key_equal(const struct futex_key *a, const struct futex_key *b);
 
-/* The wait of @t's call: the one of an earlier run, or a new one with @n waiters; NULL: no memory. */
+/* The wait of @t's call: the one of an earlier run, or a new one with @n waiters; NULL: no
+ * memory. */
 struct futex_wait *futex_wait_hold(struct task *t, unsigned n);
 void futex_enqueue(struct futex_waiter *w); /* by w->key */
 void futex_unqueue_all(struct futex_wait *fw);
 void futex_wake_waiter(struct futex_waiter *w);
-/* Wakes up to @n (at least one) waiters with a common bit; -EINVAL when a PI waiter is among them. */
+/* Wakes up to @n (at least one) waiters with a common bit; -EINVAL when a PI waiter is
+ * among them. */
 int futex_wake_key(const struct futex_key *k, int n, uint32_t bitset);
 /* The first PI waiter, or NULL; and of all keys, the first whose lock @owner holds. */
 struct futex_waiter *futex_pi_first(const struct futex_key *k);

@@ -19,7 +19,8 @@ static void real_fire(struct ktimer *kt)
 
 	if (interval) {
 		when += ((now > when ? now - when : 0) / interval + 1) * interval;
-		(void)ktimer_arm(kt, MAX(when, now + REAL_INTERVAL_MIN_NS)); /* it was armed just now: its place in the heap is free */
+		/* It was armed just now: its place in the heap is free. */
+		(void)ktimer_arm(kt, MAX(when, now + REAL_INTERVAL_MIN_NS));
 	}
 	(void)sig_send_tgroup(tg, SIGALRM, NULL); /* coalesces */
 }
@@ -88,7 +89,8 @@ int itimer_get(struct tgroup *tg, int which, struct itimer_value *v)
 		return -EINVAL;
 	if (which == ITIMER_REAL) {
 		v->interval = tg->itimer_real_interval;
-		v->value = tg->itimer_real.index ? time_left(tg->itimer_real.when, clock_mono_ns()) : 0;
+		v->value = tg->itimer_real.index ? time_left(tg->itimer_real.when, clock_mono_ns())
+						 : 0;
 		return 0;
 	}
 	it = cpu_timer(tg, which, &now);
@@ -108,7 +110,8 @@ int itimer_set(struct tgroup *tg, int which, const struct itimer_value *v, struc
 	if (r < 0)
 		return r;
 	if (which == ITIMER_REAL) {
-		if (v->value && (r = ktimer_arm(&tg->itimer_real, ns_add_sat(clock_mono_ns(), v->value))) < 0)
+		if (v->value &&
+		    (r = ktimer_arm(&tg->itimer_real, ns_add_sat(clock_mono_ns(), v->value))) < 0)
 			return r;
 		if (!v->value)
 			ktimer_cancel(&tg->itimer_real);

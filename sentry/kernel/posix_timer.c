@@ -17,7 +17,8 @@ struct posix_timer {
 	int id, clock;
 	int notify;          /* LINUX_SIGEV_* */
 	int signo;
-	struct task *target; /* SIGEV_THREAD_ID; NULL: the group, or the thread has gone (then silent) */
+	struct task *
+		target; /* SIGEV_THREAD_ID; NULL: the group, or the thread has gone (then silent) */
 	struct ktimer kt;    /* armed: waits for the expiry kt.when */
 	uint64_t interval;
 	bool active;         /* set to a value; kt.when is the next or the last expiry */
@@ -46,7 +47,8 @@ static uint64_t forward(struct posix_timer *pt, uint64_t now)
 	if (now < pt->kt.when)
 		return 0;
 	n = (now - pt->kt.when) / pt->interval + 1;
-	pt->kt.when = ns_add_sat(pt->kt.when, n * pt->interval); /* n * interval <= now - when + interval */
+	pt->kt.when = ns_add_sat(pt->kt.when,
+				 n * pt->interval); /* n * interval <= now - when + interval */
 	return n;
 }
 
@@ -186,7 +188,8 @@ static void get_value(struct posix_timer *pt, struct posix_timer_value *v)
 		uint64_t n = forward(pt, now);
 
 		if (!list_empty(&pt->entry.node))
-			pt->overrun += (int64_t)MIN(n, (uint64_t)INT_MAX); /* told with the signal */
+			pt->overrun +=
+				(int64_t)MIN(n, (uint64_t)INT_MAX); /* told with the signal */
 	}
 	if (pt->kt.when > now)
 		v->value = pt->kt.when - now;
@@ -228,7 +231,8 @@ int posix_timer_set(struct tgroup *tg, int id, bool absolute, const struct posix
 	pt->interval = v->interval;
 	if (!v->value)
 		return 0;
-	when = absolute ? clock_to_mono(pt->clock, v->value) : ns_add_sat(clock_mono_ns(), v->value);
+	when = absolute ? clock_to_mono(pt->clock, v->value)
+			: ns_add_sat(clock_mono_ns(), v->value);
 	if (ktimer_arm(&pt->kt, when) < 0)
 		return -ENOMEM;
 	pt->active = true;

@@ -2,17 +2,18 @@
 /*
  * Sending signals, masks, and the signal part of a task's life.
  *
- * A signal is queued on a thread (task.sig_pending) or on its group (tgroup.shared_pending) and taken off by
- * sig_deliver() when a thread that does not block it stops. Whoever queues one picks such a thread and kicks it
- * (sig_kick): a blocked call runs again and finds sig_pending(), running guest code is interrupted, a stopped task is left
- * alone. Nothing acts at once: the sender's own call goes on undisturbed.
+ * A signal is queued on a thread (task.sig_pending) or on its group (tgroup.shared_pending) and
+ * taken off by sig_deliver() when a thread that does not block it stops. Whoever queues one picks
+ * such a thread and kicks it (sig_kick): a blocked call runs again and finds sig_pending(), running
+ * guest code is interrupted, a stopped task is left alone. Nothing acts at once: the sender's own
+ * call goes on undisturbed.
  *
- * Stops. A stop signal sets stop_pending on all threads (sig_deliver.c); each stops in its own exit path, the last one
- * tells the parent. SIGCONT acts when it is generated, blocked or ignored: it takes back pending stop signals and
- * stop_pending, and puts the stopped threads on the run queue.
+ * Stops. A stop signal sets stop_pending on all threads (sig_deliver.c); each stops in its own exit
+ * path, the last one tells the parent. SIGCONT acts when it is generated, blocked or ignored: it
+ * takes back pending stop signals and stop_pending, and puts the stopped threads on the run queue.
  *
- * SIGKILL goes to the group's queue and kicks every thread; the first that stops ends the group. A hostile guest can keep
- * its thread from stopping, so a timer ends the group when none did.
+ * SIGKILL goes to the group's queue and kicks every thread; the first that stops ends the group. A
+ * hostile guest can keep its thread from stopping, so a timer ends the group when none did.
  */
 #include "sentry/kernel/sig.h"
 
@@ -159,7 +160,8 @@ static void flush_everywhere(struct tgroup *tg, uint64_t set)
 			sigqueue_flush(t->sig_pending, set);
 }
 
-/* Stops and continues take each other back when they are generated, whatever becomes of the signal itself. */
+/* Stops and continues take each other back when they are generated, whatever becomes of the signal
+ * itself. */
 static void prepare_job_control(struct tgroup *tg, int sig)
 {
 	bool in_progress = sig_group(tg)->stop_count > 0;
@@ -183,7 +185,8 @@ static void prepare_job_control(struct tgroup *tg, int sig)
 	}
 }
 
-/* A signal was queued on @q: finds a thread that takes it and kicks it. @only: the thread it was sent to. */
+/* A signal was queued on @q: finds a thread that takes it and kicks it. @only: the thread it was
+ * sent to. */
 static void wake_for(struct tgroup *tg, struct task *only, int sig)
 {
 	struct task *t = only ? only : sig_any_task(tg);
@@ -220,8 +223,10 @@ static void send_kill(struct tgroup *tg)
 	list_for_each_entry(t, &tg->tasks, tg_node)
 		if (!task_gone(t))
 			sig_kick(t);
-	if (!sg->kill_timer.index && ktimer_arm(&sg->kill_timer, clock_mono_ns() + KILL_PATIENCE_NS) < 0)
-		log_dbg(CH_SIGNAL, "no timer for the kill of %d", tg->tgid); /* then the kick must do */
+	if (!sg->kill_timer.index &&
+	    ktimer_arm(&sg->kill_timer, clock_mono_ns() + KILL_PATIENCE_NS) < 0)
+		log_dbg(CH_SIGNAL, "no timer for the kill of %d",
+			tg->tgid); /* then the kick must do */
 }
 
 /* True when there is nobody to take it, or it vanishes. */
@@ -307,7 +312,8 @@ void sig_send_self(struct task *t, int sig)
 	(void)sig_send_task(t, sig, &info); /* standard signals always find room */
 }
 
-int sig_set_action(struct task *t, int sig, const struct linux_sigaction *act, struct linux_sigaction *old)
+int sig_set_action(struct task *t, int sig, const struct linux_sigaction *act,
+		   struct linux_sigaction *old)
 {
 	struct task *u;
 

@@ -2,10 +2,11 @@
 /*
  * What happens to pending signals when a task stops: see sig_deliver.h for the exit path around it.
  *
- * sig_deliver() takes signals until none is left that the mask lets through. Each handler gets a frame of its own on top of the
- * one before, as on Linux: the first signal taken is the last whose handler runs. The registers are fetched when the first
- * handler is met and written back once. The restart of the interrupted call is decided by the first handler alone (its
- * SA_RESTART); without any handler the call runs again inside the sentry, which costs no register access.
+ * sig_deliver() takes signals until none is left that the mask lets through. Each handler gets a
+ * frame of its own on top of the one before, as on Linux: the first signal taken is the last whose
+ * handler runs. The registers are fetched when the first handler is met and written back once. The
+ * restart of the interrupted call is decided by the first handler alone (its SA_RESTART); without
+ * any handler the call runs again inside the sentry, which costs no register access.
  */
 #include "sentry/kernel/sig_deliver.h"
 
@@ -33,7 +34,8 @@ struct delivery {
 	int64_t *result;
 	struct gregs regs;
 	bool have_regs; /* a handler was met: regs are to be written back */
-	bool restart;   /* the mask was restored for a restart: a handler that comes now cannot undo it */
+	bool restart;   /* the mask was restored for a restart: a handler that comes now cannot undo
+			   it */
 };
 
 static bool is_restart(int64_t result)
@@ -54,7 +56,8 @@ static bool handler_restarts(int64_t code, uint64_t sa_flags)
 	}
 }
 
-/* Registers as they would be after the call returned, or before it when it is to be restarted after the handler. */
+/* Registers as they would be after the call returned, or before it when it is to be restarted after
+ * the handler. */
 static int load_regs(struct delivery *d, uint64_t sa_flags)
 {
 	struct task *t = d->t;
@@ -71,7 +74,8 @@ static int load_regs(struct delivery *d, uint64_t sa_flags)
 	if (!is_restart(*d->result)) {
 		d->regs.rax = (uint64_t)*d->result;
 	} else if (d->restart || handler_restarts(*d->result, sa_flags)) {
-		/* After a mask restore Linux restarts by this number: the handler may have used the one restart block. */
+		/* After a mask restore Linux restarts by this number: the handler may have used the
+		 * one restart block. */
 		d->regs.rax = *d->result == -ERESTART_BLOCK ? LINUX_SYS_restart_syscall : t->op.nr;
 		d->regs.rip -= SYSCALL_INSN_LEN;
 	} else {
@@ -113,7 +117,8 @@ static int push_handler(struct delivery *d, int sig, const struct linux_sigactio
 		return 0;
 	}
 	t->sig_restore_mask = false;
-	sig_set_mask(t, t->sig_blocked | act->mask | (act->flags & LINUX_SA_NODEFER ? 0 : SIG_BIT(sig)));
+	sig_set_mask(t, t->sig_blocked | act->mask |
+				(act->flags & LINUX_SA_NODEFER ? 0 : SIG_BIT(sig)));
 	return 0;
 }
 
@@ -134,7 +139,8 @@ static void start_stop(struct task *t, int sig)
 	list_for_each_entry(u, &t->tg->tasks, tg_node) {
 		struct sig_thread *st = sig_thread(u);
 
-		if (!st || u->exiting || st->stop_pending || (u->state == TASK_STOPPED && !st->frozen))
+		if (!st || u->exiting || st->stop_pending ||
+		    (u->state == TASK_STOPPED && !st->frozen))
 			continue;
 		st->stop_pending = true;
 		sg->stop_count++;
@@ -246,7 +252,8 @@ enum sigd sig_deliver(struct task *t, int64_t *result)
 		if (take_signals(&d, &ret))
 			break;
 		if (t->sig_restore_mask) {
-			/* No handler ran. Signals that only the temporary mask held back are taken now; the restart is decided. */
+			/* No handler ran. Signals that only the temporary mask held back are taken
+			 * now; the restart is decided. */
 			t->sig_restore_mask = false;
 			sig_set_mask(t, t->sig_saved_mask);
 			d.restart = t->in_syscall && is_restart(*result);

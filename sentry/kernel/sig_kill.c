@@ -113,7 +113,8 @@ int sig_kill(struct task *t, pid_t pid, int sig, const struct linux_siginfo *inf
 	return r;
 }
 
-int sig_kill_thread(struct task *t, pid_t tgid, pid_t tid, int sig, const struct linux_siginfo *info)
+int sig_kill_thread(struct task *t, pid_t tgid, pid_t tid, int sig,
+		    const struct linux_siginfo *info)
 {
 	struct task *u = task_lookup(tid);
 	struct linux_siginfo user;

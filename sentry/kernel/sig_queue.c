@@ -21,7 +21,8 @@ unsigned sigqueue_count(void)
 	return n_heap_entries;
 }
 
-/* Takes the entry off its queue; a heap entry is freed, a timer's is told when its signal is to be delivered. */
+/* Takes the entry off its queue; a heap entry is freed, a timer's is told when its signal is to be
+ * delivered. */
 static void entry_drop(struct sig_entry *e, struct linux_siginfo *deliver)
 {
 	list_del(&e->node);
@@ -60,7 +61,8 @@ int sigqueue_add(struct sigqueue *q, int sig, const struct linux_siginfo *info, 
 
 	if (sig < SIG_RTMIN && (q->set & SIG_BIT(sig)))
 		return 0;
-	/* Standard signals of the kernel and of kill(2) coalesce, so they may pass the limit: at most 31 a queue. */
+	/* Standard signals of the kernel and of kill(2) coalesce, so they may pass the limit: at
+	 * most 31 a queue. */
 	if (n_heap_entries < limit || (sig < SIG_RTMIN && info->si_code >= 0))
 		e = malloc(sizeof(*e));
 	if (!e) {
@@ -142,7 +144,8 @@ int sigqueue_take_fault(struct sigqueue *q, uint64_t set, struct linux_siginfo *
 	if (!(q->set & set & SIG_SYNC_SET))
 		return 0;
 	list_for_each_entry(e, &q->entries, node)
-		if ((SIG_BIT(e->info.si_signo) & set & SIG_SYNC_SET) && e->info.si_code > LINUX_SI_USER) {
+		if ((SIG_BIT(e->info.si_signo) & set & SIG_SYNC_SET) &&
+		    e->info.si_code > LINUX_SI_USER) {
 			int sig = e->info.si_signo;
 
 			take_entry(q, e, info);

@@ -43,11 +43,13 @@ static int parse_load(const Elf64_Phdr *ph, struct elf_image *img)
 
 	if (ph->p_filesz > ph->p_memsz)
 		return -EINVAL;
-	if (__builtin_add_overflow(ph->p_vaddr, ph->p_memsz, &end) || end > GUEST_TASK_SIZE - PAGE_SIZE)
+	if (__builtin_add_overflow(ph->p_vaddr, ph->p_memsz, &end) ||
+	    end > GUEST_TASK_SIZE - PAGE_SIZE)
 		return -ENOMEM;
 	if (ph->p_memsz == 0)
 		return 0;
-	if (__builtin_add_overflow(ph->p_offset, ph->p_filesz, &file_end) || file_end > INT64_MAX - PAGE_SIZE)
+	if (__builtin_add_overflow(ph->p_offset, ph->p_filesz, &file_end) ||
+	    file_end > INT64_MAX - PAGE_SIZE)
 		return -EINVAL;
 	if (ph->p_filesz && (ph->p_vaddr - ph->p_offset) % PAGE_SIZE)
 		return -EINVAL;
@@ -60,8 +62,9 @@ static int parse_load(const Elf64_Phdr *ph, struct elf_image *img)
 		.memsz = ph->p_memsz,
 		.offset = ph->p_offset,
 		.filesz = ph->p_filesz,
-		.prot = (ph->p_flags & PF_R ? PROT_READ : 0) | (ph->p_flags & PF_W ? PROT_WRITE : 0) |
-			(ph->p_flags & PF_X ? PROT_EXEC : 0),
+		.prot = (ph->p_flags & PF_R ? PROT_READ : 0) |
+		        (ph->p_flags & PF_W ? PROT_WRITE : 0) |
+		        (ph->p_flags & PF_X ? PROT_EXEC : 0),
 	};
 	img->low = MIN(img->low, ROUND_DOWN(l->vaddr, PAGE_SIZE));
 	img->high = MAX(img->high, ROUND_UP(end, PAGE_SIZE));
@@ -88,7 +91,8 @@ static int parse_interp(const Elf64_Phdr *ph, struct elf_image *img)
 {
 	if (img->interp_len)
 		return 0; /* the first one counts */
-	if (ph->p_filesz < 2 || ph->p_filesz > ELF_INTERP_MAX || ph->p_offset > INT64_MAX - ELF_INTERP_MAX)
+	if (ph->p_filesz < 2 || ph->p_filesz > ELF_INTERP_MAX ||
+	    ph->p_offset > INT64_MAX - ELF_INTERP_MAX)
 		return -ENOEXEC;
 	img->interp_off = ph->p_offset;
 	img->interp_len = ph->p_filesz;
@@ -100,7 +104,11 @@ int elf_parse_phdrs(const struct elf_header *h, const uint8_t *buf, size_t n, st
 	if (h->phnum > ELF_PHDRS_MAX || n < h->phnum * sizeof(Elf64_Phdr))
 		return -ENOEXEC;
 	*ret = (struct elf_image){
-		.dyn = h->dyn, .entry = h->entry, .phnum = h->phnum, .low = UINT64_MAX, .align = PAGE_SIZE,
+		.dyn = h->dyn,
+		.entry = h->entry,
+		.phnum = h->phnum,
+		.low = UINT64_MAX,
+		.align = PAGE_SIZE,
 	};
 	for (unsigned i = 0; i < h->phnum; i++) {
 		Elf64_Phdr ph;
@@ -129,5 +137,6 @@ int elf_parse_phdrs(const struct elf_header *h, const uint8_t *buf, size_t n, st
 
 int elf_check_interp(const uint8_t *buf, size_t n)
 {
-	return n >= 2 && n <= ELF_INTERP_MAX && strnlen((const char *)buf, n) == n - 1 ? 0 : -ENOEXEC;
+	return n >= 2 && n <= ELF_INTERP_MAX && strnlen((const char *)buf, n) == n - 1 ? 0
+	                                                                               : -ENOEXEC;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execve(2). Everything that can fail without harm comes first: scripts are followed, the program and its interpreter
- * are read and parsed, a new mm with all VMAs and the stack's contents are prepared (exec_prepare()). Then ctx_exec() takes the
- * old program away, one batch of mappings and a few writes make the new one, and the task runs (exec_commit()). A failure
- * after ctx_exec() kills the task.
+ * execve(2). Everything that can fail without harm comes first: scripts are followed, the program
+ * and its interpreter are read and parsed, a new mm with all VMAs and the stack's contents are
+ * prepared (exec_prepare()). Then ctx_exec() takes the old program away, one batch of mappings and
+ * a few writes make the new one, and the task runs (exec_commit()). A failure after ctx_exec()
+ * kills the task.
  *
- * Set-user-id and set-group-id bits are not honoured: as on a nosuid mount. A non-root guest user that execs gets what
- * capabilities(7) says for files without capabilities.
+ * Set-user-id and set-group-id bits are not honoured: as on a nosuid mount. A non-root guest user
+ * that execs gets what capabilities(7) says for files without capabilities.
  */
 #include "sentry/loader/exec.h"
 
@@ -15,16 +16,17 @@
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
-#include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/loader/image.h"
 #include "sentry/loader/script.h"
@@ -33,11 +35,11 @@
 #include "sentry/vfs/vfs.h"
 
 #define SCRIPT_DEPTH_MAX 5
-#define STACK_SIZE_MAX   (64ull << 20) /* mapped at once; a larger limit lets it grow by faults */
-#define STACK_SIZE_MIN   (128ull << 10)
-#define STACK_RND_BITS   22
-#define BRK_RND_BITS     13
-#define INITIAL_EFLAGS   0x202
+#define STACK_SIZE_MAX (64ull << 20) /* mapped at once; a larger limit lets it grow by faults */
+#define STACK_SIZE_MIN (128ull << 10)
+#define STACK_RND_BITS 22
+#define BRK_RND_BITS 13
+#define INITIAL_EFLAGS 0x202
 
 /* One call. Too large for the stack. */
 struct exec {
@@ -80,8 +82,9 @@ static int name_of(struct task *t, const struct file *f, char *buf, size_t cap)
 	int n;
 
 	if (!f->dentry) {
-		strcpy(buf, "/memfd: (deleted)");
-		return 0;
+		return snprintf(buf, cap, "%s", f->anon_name ? f->anon_name : "") < (int)cap
+		               ? 0
+		               : -ENAMETOOLONG;
 	}
 	n = path_name(&p, &t->fs->root, buf, cap);
 	return n < 0 ? n : 0;
@@ -96,8 +99,8 @@ static void set_file(struct exec *x, struct file *f)
 	x->file = f;
 }
 
-/* Replaces the script in x->file by its interpreter, and the first argument by "interpreter [argument] script". @name: the
- * script as it was called. */
+/* Replaces the script in x->file by its interpreter, and the first argument by "interpreter
+ * [argument] script". @name: the script as it was called. */
 static int follow_script(struct exec *x, struct exec_strings *strings, char *name)
 {
 	struct script_line line;
@@ -170,7 +173,8 @@ static int find_interp(struct exec *x)
 	return rc;
 }
 
-/* capabilities(7), "Transformation of capabilities during execve()", for a file without capabilities. */
+/* capabilities(7), "Transformation of capabilities during execve()", for a file without
+ * capabilities. */
 static int prepare_cred(struct exec *x)
 {
 	const struct cred *old = x->t->cred;
@@ -192,6 +196,12 @@ static int prepare_cred(struct exec *x)
 	return 0;
 }
 
+/* A random offset in pages below 2^@bits, unless the task asked for none: personality(2). */
+static uint64_t exec_random(const struct task *t, unsigned bits)
+{
+	return t->personality & ADDR_NO_RANDOMIZE ? 0 : mm_random_pages(bits);
+}
+
 static void note_layout(struct exec *x)
 {
 	struct mm_layout *l = mm_layout(x->mm);
@@ -210,15 +220,16 @@ static void note_layout(struct exec *x)
 	}
 	if (l->start_code == UINT64_MAX)
 		l->start_code = l->end_code = 0;
-	mm_set_brk(x->mm, x->image.elf.high + bias + mm_random_pages(BRK_RND_BITS));
+	mm_set_brk(x->mm, x->image.elf.high + bias + exec_random(x->t, BRK_RND_BITS));
 }
 
-/* The whole stack is mapped at once, as far as the limit goes: the host fills it when it is touched. */
+/* The whole stack is mapped at once, as far as the limit goes: the host fills it when it is
+ * touched. */
 static int plan_stack(struct exec *x, const struct exec_strings *strings)
 {
 	uint64_t limit = task_rlimit(x->t, RLIMIT_STACK), size = MIN(limit, STACK_SIZE_MAX);
 	struct stack_args args = {
-		.top = GUEST_TASK_SIZE - mm_random_pages(STACK_RND_BITS),
+		.top = GUEST_TASK_SIZE - exec_random(x->t, STACK_RND_BITS),
 		.strings = strings,
 		.execfn = x->path && x->path[0] ? x->path : x->name,
 		.program = &x->image,
@@ -266,7 +277,8 @@ static int exec_prepare(struct exec *x, struct exec_strings *strings)
 	if (!x->exe_path || !x->mm)
 		return -ENOMEM;
 	x->batch.mm = x->mm;
-	mm_set_base(x->mm, task_rlimit(x->t, RLIMIT_STACK));
+	mm_set_base(x->mm, task_rlimit(x->t, RLIMIT_STACK),
+	            !(x->t->personality & ADDR_NO_RANDOMIZE));
 	rc = image_plan(&x->image, &x->batch, x->t, false);
 	if (rc == 0 && x->interp)
 		rc = image_plan(&x->interp_image, &x->batch, x->t, true);
@@ -313,7 +325,8 @@ static int fill_memory(struct exec *x)
 		rc = image_zero(&x->image, as);
 	if (rc == 0 && x->interp)
 		rc = image_zero(&x->interp_image, as);
-	if (rc == 0 && kernel.plat->write(as, x->stack.sp, x->stack.buf, x->stack.len) != (ssize_t)x->stack.len)
+	if (rc == 0 && kernel.plat->write(as, x->stack.sp, x->stack.buf, x->stack.len) !=
+	                       (ssize_t)x->stack.len)
 		rc = -EFAULT;
 	return rc;
 }
@@ -330,6 +343,7 @@ static void become(struct exec *x)
 	if (x->cred->uid != x->cred->euid || x->cred->gid != x->cred->egid)
 		t->pdeath_signal = 0;
 	t->tg->dumpable = vfs_permission(x->cred, x->file->inode, MAY_READ) == 0;
+	t->personality &= ~(uint32_t)READ_IMPLIES_EXEC;
 	cred_put(t->cred);
 	t->cred = x->cred;
 	x->cred = NULL;
@@ -342,7 +356,8 @@ static int exec_commit(struct exec *x)
 {
 	struct task *t = x->t;
 	struct gregs regs = {
-		.rip = x->interp ? x->interp_image.elf.entry + x->interp_image.bias : x->image.elf.entry + x->image.bias,
+		.rip = x->interp ? x->interp_image.elf.entry + x->interp_image.bias
+		                 : x->image.elf.entry + x->image.bias,
 		.rsp = x->stack.sp,
 		.eflags = INITIAL_EFLAGS,
 	};
@@ -359,9 +374,7 @@ static int exec_commit(struct exec *x)
 		return 0;
 	}
 	/* -ESRCH: it was killed meanwhile, which a trap will tell. */
-	rc = kernel.plat->ctx_resume(t->ctx);
-	if (rc == 0 && sig_pending(t))
-		kernel.plat->ctx_interrupt(t->ctx);
+	(void)kernel.plat->ctx_resume(t->ctx);
 	return 0;
 }
 

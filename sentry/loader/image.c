@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include "sentry/kernel/kernel.h"
+#include "sentry/kernel/task.h"
 #include "sentry/mm/mm.h"
 #include "sentry/vfs/vfs.h"
 
 /* ELF_ET_DYN_BASE: two thirds up. Randomised by as many bits as mmap(2). */
-#define DYN_BASE     (GUEST_TASK_SIZE / 3 * 2)
+#define DYN_BASE (GUEST_TASK_SIZE / 3 * 2)
 #define DYN_RND_BITS 28
 
 int image_read_head(struct image *img, struct file *f)
@@ -62,7 +64,7 @@ int image_interp(struct image *img, char *buf)
 }
 
 /* The bias is a multiple of the alignment; it may be "negative" and wrap. */
-static int choose_bias(struct image *img, struct mm_batch *b, bool interp)
+static int choose_bias(struct image *img, struct mm_batch *b, const struct task *t, bool interp)
 {
 	const struct elf_image *elf = &img->elf;
 	uint64_t size = elf->high - elf->low, slack = elf->align - PAGE_SIZE, base;
@@ -76,17 +78,23 @@ static int choose_bias(struct image *img, struct mm_batch *b, bool interp)
 			return -ENOMEM;
 		base += slack; /* room for the rounding */
 	} else {
-		base = DYN_BASE + mm_random_pages(DYN_RND_BITS);
+		base = DYN_BASE +
+		       (t->personality & ADDR_NO_RANDOMIZE ? 0 : mm_random_pages(DYN_RND_BITS));
 	}
 	img->bias = ROUND_DOWN(base - elf->low, elf->align);
 	return 0;
 }
 
-static int plan_piece(struct mm_batch *b, struct task *t, uaddr_t start, uaddr_t end, int prot, struct file *f,
-		      uint64_t offset)
+static int plan_piece(struct mm_batch *b, struct task *t, uaddr_t start, uaddr_t end, int prot,
+                      struct file *f, uint64_t offset)
 {
 	struct mm_map_args args = {
-		.addr = start, .len = end - start, .prot = prot, .flags = MM_MAP_FIXED, .file = f, .offset = offset,
+		.addr = start,
+		.len = end - start,
+		.prot = prot,
+		.flags = MM_MAP_FIXED,
+		.file = f,
+		.offset = offset,
 	};
 	int64_t rc;
 
@@ -96,18 +104,23 @@ static int plan_piece(struct mm_batch *b, struct task *t, uaddr_t start, uaddr_t
 	return rc < 0 ? (int)rc : 0;
 }
 
-static int plan_load(struct image *img, struct mm_batch *b, struct task *t, const struct elf_load *l)
+static int plan_load(struct image *img, struct mm_batch *b, struct task *t,
+                     const struct elf_load *l)
 {
 	uaddr_t start = l->vaddr + img->bias, first = ROUND_DOWN(start, PAGE_SIZE);
-	uaddr_t data_end = start + l->filesz, file_end = l->filesz ? ROUND_UP(data_end, PAGE_SIZE) : first;
+	uaddr_t data_end = start + l->filesz,
+		file_end = l->filesz ? ROUND_UP(data_end, PAGE_SIZE) : first;
 	uaddr_t mem_end = ROUND_UP(start + l->memsz, PAGE_SIZE);
 	int rc;
 
-	rc = plan_piece(b, t, first, file_end, l->prot, img->file, l->filesz ? l->offset - (start - first) : 0);
+	rc = plan_piece(b, t, first, file_end, l->prot, img->file,
+	                l->filesz ? l->offset - (start - first) : 0);
 	if (rc == 0)
 		rc = plan_piece(b, t, file_end, mem_end, l->prot, NULL, 0);
-	/* Linux zeroes the rest of the page when there is a bss; a load that cannot be written to keeps the file's bytes. */
-	if (rc == 0 && l->filesz && l->memsz > l->filesz && (l->prot & PROT_WRITE) && data_end < file_end) {
+	/* Linux zeroes the rest of the page when there is a bss; a load that cannot be written to
+	 * keeps the file's bytes. */
+	if (rc == 0 && l->filesz && l->memsz > l->filesz && (l->prot & PROT_WRITE) &&
+	    data_end < file_end) {
 		img->zeros[img->n_zeros].addr = data_end;
 		img->zeros[img->n_zeros++].len = (uint32_t)(file_end - data_end);
 	}
@@ -116,7 +129,7 @@ static int plan_load(struct image *img, struct mm_batch *b, struct task *t, cons
 
 int image_plan(struct image *img, struct mm_batch *b, struct task *t, bool interp)
 {
-	int rc = choose_bias(img, b, interp);
+	int rc = choose_bias(img, b, t, interp);
 
 	for (unsigned i = 0; rc == 0 && i < img->elf.n_loads; i++)
 		rc = plan_load(img, b, t, &img->elf.loads[i]);

@@ -14,14 +14,15 @@ struct file;
 struct mm_batch;
 struct task;
 
-/* The first page of a file: it covers the headers of all but odd programs, so that one read suffices. */
+/* The first page of a file: it covers the headers of all but odd programs, so that one read
+ * suffices. */
 #define IMAGE_HEAD 4096u
 
 struct image {
 	struct file *file; /* borrowed */
 	size_t n_head;
 	struct elf_image elf;
-	uint64_t bias;     /* added to the file's addresses, wraps */
+	uint64_t bias; /* added to the file's addresses, wraps */
 	unsigned n_zeros;
 	struct {
 		uaddr_t addr;
@@ -37,7 +38,8 @@ MUST_CHECK int image_parse(struct image *img);
 /* The interpreter's path into @buf (ELF_INTERP_MAX bytes); only when elf.interp_len is not 0. */
 MUST_CHECK int image_interp(struct image *img, char *buf);
 
-/* Adds the image's mappings to the batch. @interp: goes where mmap(2) would put it, else where programs go. */
+/* Adds the image's mappings to the batch. @interp: goes where mmap(2) would put it, else where
+ * programs go. */
 MUST_CHECK int image_plan(struct image *img, struct mm_batch *b, struct task *t, bool interp);
 /* Once the mappings are there: zeroes the rests of pages. 0 or -EFAULT. */
 MUST_CHECK int image_zero(const struct image *img, struct aspace *as);

@@ -22,7 +22,7 @@ int script_parse(const uint8_t *buf, size_t n, struct script_line *ret)
 {
 	const uint8_t *p, *end, *nl, *stop;
 
-	n = MIN(n, (size_t)SCRIPT_LINE_MAX);
+	n = MIN(n, (size_t)SCRIPT_LINE_MAX - 1); /* Linux keeps the last byte for a NUL */
 	if (n < 2 || buf[0] != '#' || buf[1] != '!')
 		return -ENOEXEC;
 	nl = memchr(buf, '\n', n);
@@ -33,7 +33,7 @@ int script_parse(const uint8_t *buf, size_t n, struct script_line *ret)
 	for (stop = p; stop < end && *stop && !is_blank(*stop); stop++)
 		;
 	/* A full buffer without a newline: the interpreter's name must at least be whole. */
-	if (stop == p || (!nl && n == SCRIPT_LINE_MAX && stop == end))
+	if (stop == p || (!nl && n == SCRIPT_LINE_MAX - 1 && stop == end))
 		return -ENOEXEC;
 	while (end > stop && is_blank(end[-1]))
 		end--;

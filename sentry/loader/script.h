@@ -17,8 +17,8 @@ struct script_line {
 	bool has_arg;
 };
 
-/* @buf: the first @n bytes of the file (more than SCRIPT_LINE_MAX are not looked at). 0; -ENOEXEC when it is no script, names
- * no interpreter, or the interpreter's name is cut off by the limit. */
+/* @buf: the first @n bytes of the file (more than SCRIPT_LINE_MAX are not looked at). 0; -ENOEXEC
+ * when it is no script, names no interpreter, or the interpreter's name is cut off by the limit. */
 MUST_CHECK int script_parse(const uint8_t *buf, size_t n, struct script_line *ret);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the top down, as Linux lays it out: eight zero bytes, the program's name, the environment strings, the argument
- * strings, the platform's name, 16 random bytes, a random gap, then upwards from the stack pointer: argc, argv[], NULL,
- * envp[], NULL, the auxiliary vector. It is built here in one buffer and written to the guest in one piece.
+ * From the top down, as Linux lays it out: eight zero bytes, the program's name, the environment
+ * strings, the argument strings, the platform's name, 16 random bytes, a random gap, then upwards
+ * from the stack pointer: argc, argv[], NULL, envp[], NULL, the auxiliary vector. It is built here
+ * in one buffer and written to the guest in one piece.
  */
 #include "sentry/loader/stack.h"
 
@@ -24,7 +25,7 @@
 #endif
 
 #define STACK_JITTER 8192u /* arch_align_stack() */
-#define USER_HZ      100
+#define USER_HZ 100
 
 static const char platform_name[] = "x86_64";
 
@@ -72,8 +73,10 @@ static void fill_auxv(struct mm_layout *l, const struct stack_args *a, const str
 	aux(l, AT_NULL, 0);
 }
 
-/* Writes the addresses of @n strings that begin at @block (guest address @at): the offset behind the last one. */
-static size_t put_pointers(uint64_t *v, const struct exec_strings *s, size_t off, unsigned n, uaddr_t at)
+/* Writes the addresses of @n strings that begin at @block (guest address @at): the offset behind
+ * the last one. */
+static size_t put_pointers(uint64_t *v, const struct exec_strings *s, size_t off, unsigned n,
+                           uaddr_t at)
 {
 	for (unsigned i = 0; i < n; i++) {
 		v[i] = at + off;
@@ -83,7 +86,8 @@ static size_t put_pointers(uint64_t *v, const struct exec_strings *s, size_t off
 	return off;
 }
 
-static void fill_vectors(uint64_t *v, const struct exec_strings *s, const struct places *at, struct mm_layout *l)
+static void fill_vectors(uint64_t *v, const struct exec_strings *s, const struct places *at,
+                         struct mm_layout *l)
 {
 	size_t env;
 

@@ -78,7 +78,8 @@ int exec_strings_add_env(struct exec_strings *s, const char *str, size_t limit)
 	return rc;
 }
 
-int exec_strings_replace_first(struct exec_strings *s, const char *const *args, unsigned n, size_t limit)
+int exec_strings_replace_first(struct exec_strings *s, const char *const *args, unsigned n,
+                               size_t limit)
 {
 	size_t old = s->argc ? strlen(s->block) + 1 : 0, new = 0;
 	char *to;

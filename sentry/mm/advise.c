@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * madvise(2), msync(2), mlock(2): calls that go over the VMAs of a range, pass over holes and tell of them with -ENOMEM
- * in the end.
+ * madvise(2), msync(2), mlock(2): calls that go over the VMAs of a range, pass over holes and tell
+ * of them with -ENOMEM in the end.
  */
 #include <errno.h>
 #include <linux/capability.h>
@@ -19,19 +19,21 @@
 /* What an advice does. */
 struct advice {
 	bool known;
-	bool host;              /* is passed to the platform */
-	bool no_locked;         /* -EINVAL on locked memory */
-	bool private_anon;      /* -EINVAL on anything else */
-	uint32_t set, clear;    /* VMA_* */
-	int pass_as;            /* the platform's value where it is another; 0: the same */
+	bool host;           /* is passed to the platform */
+	bool populate;       /* ... unless it is long */
+	bool no_locked;      /* -EINVAL on locked memory */
+	bool private_anon;   /* -EINVAL on anything else */
+	uint32_t set, clear; /* VMA_* */
+	int pass_as;         /* the platform's value where it is another; 0: the same */
 };
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
 
-/* By MADV_*. The hints about reading order are accepted and mean nothing here: the host reads ahead by itself. KSM
- * (MADV_MERGEABLE) is refused as on kernels without it: it would let sandboxes learn of each other's pages. */
+/* By MADV_*. The hints about reading order are accepted and mean nothing here: the host reads ahead
+ * by itself. KSM (MADV_MERGEABLE) is refused as on kernels without it: it would let sandboxes learn
+ * of each other's pages. */
 static const struct advice advices[] = {
 	[MADV_NORMAL] = { .known = true },
 	[MADV_RANDOM] = { .known = true },
@@ -46,12 +48,15 @@ static const struct advice advices[] = {
 	[MADV_NOHUGEPAGE] = { .known = true, .host = true, .set = VMA_NOHUGE, .clear = VMA_HUGE },
 	[MADV_DONTDUMP] = { .known = true, .set = VMA_DONTDUMP },
 	[MADV_DODUMP] = { .known = true, .clear = VMA_DONTDUMP },
-	[MADV_WIPEONFORK] = { .known = true, .host = true, .private_anon = true, .set = VMA_WIPEONFORK },
+	[MADV_WIPEONFORK] = { .known = true,
+	                      .host = true,
+	                      .private_anon = true,
+	                      .set = VMA_WIPEONFORK },
 	[MADV_KEEPONFORK] = { .known = true, .host = true, .clear = VMA_WIPEONFORK },
 	[MADV_COLD] = { .known = true, .no_locked = true },
 	[MADV_PAGEOUT] = { .known = true, .no_locked = true },
-	[MADV_POPULATE_READ] = { .known = true, .host = true },
-	[MADV_POPULATE_WRITE] = { .known = true, .host = true },
+	[MADV_POPULATE_READ] = { .known = true, .host = true, .populate = true },
+	[MADV_POPULATE_WRITE] = { .known = true, .host = true, .populate = true },
 	[MADV_DONTNEED_LOCKED] = { .known = true, .host = true, .pass_as = MADV_DONTNEED },
 };
 
@@ -73,7 +78,8 @@ static int advice_allowed(const struct vma *v, int advice)
 }
 
 /* Changes flags in the range, which is mapped. The lock flag is accounted. Needs two spares. */
-static void change_flags(struct mm *mm, uaddr_t start, uaddr_t end, uint32_t set, uint32_t clear, struct vma_spares *s)
+static void change_flags(struct mm *mm, uaddr_t start, uaddr_t end, uint32_t set, uint32_t clear,
+                         struct vma_spares *s)
 {
 	vma_cut(&mm->vmas, start, end, s);
 	for (struct vma *v = vma_find(&mm->vmas, start); v && v->start < end; v = vma_next(v)) {
@@ -89,7 +95,10 @@ static int64_t advise_run(struct task *t, uaddr_t start, uaddr_t end, int advice
 {
 	const struct advice *a = &advices[advice];
 	struct aspace_op op = {
-		.op = ASPACE_ADVISE, .fd = -1, .addr = start, .len = end - start,
+		.op = ASPACE_ADVISE,
+		.fd = -1,
+		.addr = start,
+		.len = end - start,
 		.advice = a->pass_as ? a->pass_as : advice,
 	};
 	struct vma_spares s = { .n = 0 };
@@ -104,7 +113,7 @@ static int64_t advise_run(struct task *t, uaddr_t start, uaddr_t end, int advice
 		if (mm->vmas.count + cost > MM_MAP_COUNT_MAX || vma_spares_fill(&s, cost) < 0)
 			rc = -ENOMEM;
 	}
-	if (rc == 0 && a->host)
+	if (rc == 0 && a->host && !(a->populate && op.len > MM_POPULATE_MAX))
 		rc = mm_apply(t, &op, 1, may_resume);
 	if (rc >= 0 && (a->set || a->clear))
 		change_flags(mm, start, end, a->set, a->clear, &s);
@@ -118,9 +127,11 @@ int64_t mm_advise(struct task *t, uaddr_t addr, uint64_t len, int advice, bool m
 	uaddr_t end, run = addr, at = addr;
 	int64_t rc = 0, result = 0;
 
-	if (advice < 0 || advice >= (int)ARRAY_SIZE(advices) || !advices[advice].known || addr % PAGE_SIZE)
+	if (advice < 0 || advice >= (int)ARRAY_SIZE(advices) || !advices[advice].known ||
+	    addr % PAGE_SIZE)
 		return -EINVAL;
-	if (len > UINT64_MAX - PAGE_SIZE || __builtin_add_overflow(addr, ROUND_UP(len, PAGE_SIZE), &end))
+	if (len > UINT64_MAX - PAGE_SIZE ||
+	    __builtin_add_overflow(addr, ROUND_UP(len, PAGE_SIZE), &end))
 		return -EINVAL;
 	if (!len)
 		return 0;
@@ -139,7 +150,8 @@ int64_t mm_advise(struct task *t, uaddr_t addr, uint64_t len, int advice, bool m
 		}
 		rc = advice_allowed(v, advice);
 		if (rc < 0) {
-			(void)advise_run(t, run, at, advice, false); /* the refusal is what is told */
+			/* What is before is done; the refusal is what is told. */
+			(void)advise_run(t, run, at, advice, false);
 			return rc;
 		}
 		at = MIN(v->end, end);
@@ -165,7 +177,8 @@ int64_t mm_sync(struct task *t, uaddr_t addr, uint64_t len, int flags)
 		return -EINVAL;
 	if (addr % PAGE_SIZE || ((flags & MS_ASYNC) && (flags & MS_SYNC)))
 		return -EINVAL;
-	if (len > UINT64_MAX - PAGE_SIZE || __builtin_add_overflow(addr, ROUND_UP(len, PAGE_SIZE), &end))
+	if (len > UINT64_MAX - PAGE_SIZE ||
+	    __builtin_add_overflow(addr, ROUND_UP(len, PAGE_SIZE), &end))
 		return -ENOMEM;
 	while (at < end) {
 		struct vma *v = vma_find(&mm->vmas, at);
@@ -187,7 +200,8 @@ int64_t mm_sync(struct task *t, uaddr_t addr, uint64_t len, int flags)
 	return result;
 }
 
-/* mlock(2) and munlock(2). Memory is not pinned on the host: only the account and the rules are kept. */
+/* mlock(2) and munlock(2). Memory is not pinned on the host: only the account and the rules are
+ * kept. */
 static int64_t set_locked(struct mm *mm, uaddr_t start, uaddr_t end, bool lock)
 {
 	uaddr_t stop = start;
@@ -274,7 +288,8 @@ int64_t mm_lock_all(struct task *t, int flags)
 
 	if (flags && !can_lock(t))
 		return -EPERM;
-	if ((flags & MCL_CURRENT) && mm->total > task_rlimit(t, RLIMIT_MEMLOCK) && !cred_has_cap(t->cred, CAP_IPC_LOCK))
+	if ((flags & MCL_CURRENT) && mm->total > task_rlimit(t, RLIMIT_MEMLOCK) &&
+	    !cred_has_cap(t->cred, CAP_IPC_LOCK))
 		return -ENOMEM;
 	mm->lock_future = flags & MCL_FUTURE;
 	if (!flags || (flags & MCL_CURRENT)) {
@@ -282,7 +297,8 @@ int64_t mm_lock_all(struct task *t, int flags)
 		for (struct vma *v = vma_first(&mm->vmas); v; v = vma_find(&mm->vmas, at)) {
 			at = v->end;
 			if (!(v->flags & VMA_RESERVED))
-				change_flags(mm, v->start, v->end, flags ? VMA_LOCKED : 0, VMA_LOCKED, &none);
+				change_flags(mm, v->start, v->end, flags ? VMA_LOCKED : 0,
+				             VMA_LOCKED, &none);
 		}
 	}
 	return 0;

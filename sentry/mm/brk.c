@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * brk(2). The platform maps the heap ARENA_STEP ahead of the break, so that most calls that grow it need no order to the
- * guest. The VMA ends exactly at the break. Between the break and arena_end the guest can touch memory that it does not
- * have yet: it does not fault there as on Linux, and what it writes there stays. It harms only itself; memory above a
- * break that came down is unmapped at once, so that a heap that shrank and grew again reads zeros.
+ * brk(2). The platform maps the heap ARENA_STEP ahead of the break, so that most calls that grow it
+ * need no order to the guest. The VMA ends exactly at the break. Between the break and arena_end
+ * the guest can touch memory that it does not have yet: it does not fault there as on Linux, and
+ * what it writes there stays. It harms only itself; memory above a break that came down is unmapped
+ * at once, so that a heap that shrank and grew again reads zeros.
  *
  * Whoever maps or unmaps in the arena's unused part first gives it back (mm_arena_release()).
  */
@@ -52,7 +53,9 @@ static int shrink(struct task *t, struct mm *mm, uaddr_t to)
 {
 	uaddr_t start = page_up(to), end = page_up(mm->brk);
 	struct vma_spares s = { .n = 0 };
-	struct aspace_op op = { .op = ASPACE_UNMAP, .addr = start, .len = MAX(end, mm->arena_end) - start };
+	struct aspace_op op = { .op = ASPACE_UNMAP,
+		                .addr = start,
+		                .len = MAX(end, mm->arena_end) - start };
 	int64_t rc;
 
 	if (start == end)
@@ -68,12 +71,15 @@ static int shrink(struct task *t, struct mm *mm, uaddr_t to)
 	return rc < 0 ? (int)rc : 0;
 }
 
-/* Maps [arena_end, ...) so that at least @need is covered and, where there is room, ARENA_STEP more. */
+/* Maps [arena_end, ...) so that at least @need is covered and, where there is room, ARENA_STEP
+ * more. */
 static int arena_extend(struct task *t, struct mm *mm, uaddr_t need)
 {
 	uaddr_t end = MIN(need + ARENA_STEP, GUEST_TASK_SIZE);
 	struct vma *v = vma_find(&mm->vmas, mm->arena_end);
-	struct aspace_op op = { .op = ASPACE_MAP, .prot = PROT_READ | PROT_WRITE, .fd = -1, .addr = mm->arena_end };
+	struct aspace_op op = {
+		.op = ASPACE_MAP, .prot = PROT_READ | PROT_WRITE, .fd = -1, .addr = mm->arena_end
+	};
 	int64_t rc;
 
 	if (v)
@@ -89,7 +95,9 @@ static int arena_extend(struct task *t, struct mm *mm, uaddr_t need)
 static int grow(struct task *t, struct mm *mm, uaddr_t to)
 {
 	uaddr_t start = page_up(mm->brk), end = page_up(to);
-	struct vma like = { .prot = PROT_READ | PROT_WRITE, .maxprot = PROT_ALL, .flags = mm->lock_future ? VMA_LOCKED : 0 };
+	struct vma like = { .prot = PROT_READ | PROT_WRITE,
+		            .maxprot = PROT_ALL,
+		            .flags = mm->lock_future ? VMA_LOCKED : 0 };
 	struct vma_spares s = { .n = 0 };
 	struct vma *v;
 	int rc;
@@ -125,7 +133,8 @@ int64_t mm_brk(struct task *t, uaddr_t addr)
 {
 	struct mm *mm = t->mm;
 	uaddr_t start = mm->layout.start_brk;
-	uint64_t max = task_rlimit(t, RLIMIT_DATA), data = mm->layout.end_data - mm->layout.start_data;
+	uint64_t max = task_rlimit(t, RLIMIT_DATA),
+		 data = mm->layout.end_data - mm->layout.start_data;
 	int rc;
 
 	if (addr < start || addr > GUEST_TASK_SIZE - PAGE_SIZE)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Page faults that the host could not solve. The host fills pages by itself, so that what comes here is either the
- * guest's fault or a stack that grows: MAP_GROWSDOWN is never passed to the host.
+ * Page faults that the host could not solve. The host fills pages by itself, so that what comes
+ * here is either the guest's fault or a stack that grows: MAP_GROWSDOWN is never passed to the
+ * host.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -38,7 +39,11 @@ static bool grow_to(struct task *t, struct mm *mm, struct vma *v, uaddr_t start)
 	unsigned n = mm_arena_release(mm, start, v->start, &ops[0]);
 
 	ops[n++] = (struct aspace_op){
-		.op = ASPACE_MAP, .prot = v->prot, .fd = -1, .addr = start, .len = v->start - start,
+		.op = ASPACE_MAP,
+		.prot = v->prot,
+		.fd = -1,
+		.addr = start,
+		.len = v->start - start,
 		.flags = v->flags & VMA_NORESERVE ? ASPACE_NORESERVE : 0,
 	};
 	if (mm_apply(t, ops, n, false) < 0)

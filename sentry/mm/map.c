@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mmap(2), munmap(2), mprotect(2), and the loader's batch. See the head of mm.c for how a change is made. */
+/* mmap(2), munmap(2), mprotect(2), and the loader's batch. See the head of mm.c for how a change is
+ * made. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -19,8 +20,8 @@
 /* A mapping that has been checked and whose memory is at hand. */
 struct map_plan {
 	uaddr_t start, end;
-	uint64_t replaced;        /* bytes of other mappings in the range */
-	struct vma *vma;          /* ours until map_commit() */
+	uint64_t replaced; /* bytes of other mappings in the range */
+	struct vma *vma;   /* ours until map_commit() */
 	struct vma_spares spares;
 	struct aspace_op ops[2];
 	unsigned n_ops;
@@ -44,14 +45,10 @@ static uint32_t vma_flags_of(const struct mm *mm, unsigned map_flags)
 /* The checks of mmap(2) on a file: what may ever be done with the mapping goes into v->maxprot. */
 static int check_file(struct vma *v, const struct file *f)
 {
-	/* memfd_create(2): F_SEAL_WRITE and F_SEAL_FUTURE_WRITE */
-	bool sealed = f->seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
-	bool writable = file_writable(f) && !sealed;
-
 	if (v->flags & VMA_SHARED) {
-		if ((v->prot & PROT_WRITE) && !writable)
-			return sealed && file_writable(f) ? -EPERM : -EACCES;
-		if (!writable)
+		if ((v->prot & PROT_WRITE) && !file_writable(f))
+			return -EACCES;
+		if (!file_writable(f))
 			v->maxprot &= ~PROT_WRITE;
 	}
 	if (!file_readable(f))
@@ -64,6 +61,15 @@ static int check_file(struct vma *v, const struct file *f)
 	if (v->flags & VMA_GROWSDOWN)
 		return -EINVAL;
 	return 0;
+}
+
+/* A memfd may be sealed against writing through new mappings: then a readable one stays so. */
+static bool may_become_writable(const struct vma *v)
+{
+	struct file_map unused;
+
+	return !v->file || !(v->flags & VMA_SHARED) || !(v->maxprot & ~v->prot & PROT_WRITE) ||
+	       vfs_mmap(v->file, PROT_READ | PROT_WRITE, true, &unused) == 0;
 }
 
 /* Fills the VMA of the plan, in the order of Linux's checks. */
@@ -95,7 +101,9 @@ static int plan_vma(struct task *t, struct mm *mm, const struct mm_map_args *a, 
 	rc = mm_op_of_vma(v, p->start, p->end, &p->ops[p->n_ops]);
 	if (rc < 0)
 		return rc;
-	if (a->flags & MM_MAP_POPULATE)
+	if (!may_become_writable(v))
+		v->maxprot &= ~PROT_WRITE;
+	if ((a->flags & MM_MAP_POPULATE) && len <= MM_POPULATE_MAX)
 		p->ops[p->n_ops].flags |= ASPACE_LOCKED;
 	if ((v->flags & VMA_SHARED) && p->ops[p->n_ops].fd < 0) {
 		v->shm = shm_object_create();
@@ -247,7 +255,7 @@ struct protect {
 	uaddr_t start, end; /* what can be done: up to the first VMA that refuses */
 	uint64_t new_data;  /* bytes that become private writable */
 	bool change;
-	int rc;             /* what the call returns in the end */
+	int rc; /* what the call returns in the end */
 };
 
 static void protect_check(struct task *t, struct mm *mm, struct protect *p)
@@ -263,7 +271,8 @@ static void protect_check(struct task *t, struct mm *mm, struct protect *p)
 			break;
 		if (v->prot != p->prot)
 			p->change = true;
-		if ((p->prot & PROT_WRITE) && !(v->prot & PROT_WRITE) && !(v->flags & (VMA_SHARED | VMA_GROWSDOWN))) {
+		if ((p->prot & PROT_WRITE) && !(v->prot & PROT_WRITE) &&
+		    !(v->flags & (VMA_SHARED | VMA_GROWSDOWN))) {
 			struct vma like = { .prot = p->prot, .flags = v->flags };
 
 			p->new_data += MIN(v->end, p->end) - at;
@@ -279,7 +288,8 @@ static void protect_check(struct task *t, struct mm *mm, struct protect *p)
 static void protect_commit(struct mm *mm, const struct protect *p, struct vma_spares *s)
 {
 	vma_cut(&mm->vmas, p->start, p->end, s);
-	for (struct vma *v = vma_find(&mm->vmas, p->start); v && v->start < p->end; v = vma_next(v)) {
+	for (struct vma *v = vma_find(&mm->vmas, p->start); v && v->start < p->end;
+	     v = vma_next(v)) {
 		mm_account(mm, v, -1);
 		v->prot = p->prot;
 		mm_account(mm, v, 1);
@@ -290,10 +300,14 @@ static void protect_commit(struct mm *mm, const struct protect *p, struct vma_sp
 /* The platform failed in the middle: gives each VMA back what the books say. */
 static void protect_undo(struct task *t, const struct protect *p)
 {
-	for (struct vma *v = vma_find(&t->mm->vmas, p->start); v && v->start < p->end; v = vma_next(v)) {
+	for (struct vma *v = vma_find(&t->mm->vmas, p->start); v && v->start < p->end;
+	     v = vma_next(v)) {
 		uaddr_t start = MAX(v->start, p->start);
 		struct aspace_op op = {
-			.op = ASPACE_PROTECT, .prot = v->prot, .addr = start, .len = MIN(v->end, p->end) - start,
+			.op = ASPACE_PROTECT,
+			.prot = v->prot,
+			.addr = start,
+			.len = MIN(v->end, p->end) - start,
 		};
 
 		/* Best effort: without memory for a host VMA the piece was never changed. */
@@ -351,7 +365,9 @@ int64_t mm_protect(struct task *t, uaddr_t addr, uint64_t len, int prot, bool ma
 		return -ENOMEM;
 	if (vma_spares_fill(&s, cost) < 0)
 		return -ENOMEM;
-	op = (struct aspace_op){ .op = ASPACE_PROTECT, .prot = p.prot, .addr = p.start, .len = p.end - p.start };
+	op = (struct aspace_op){
+		.op = ASPACE_PROTECT, .prot = p.prot, .addr = p.start, .len = p.end - p.start
+	};
 	rc = mm_apply(t, &op, 1, may_resume && p.rc == 0);
 	if (rc >= 0)
 		protect_commit(mm, &p, &s);

@@ -12,8 +12,8 @@
 #include "sentry/vfs/vfs.h"
 
 #define NAME_COLUMN 73
-#define VDSO_SIZE   (2 * PAGE_SIZE)
-#define VSYSCALL    0xffffffffff600000ull
+#define VDSO_SIZE (2 * PAGE_SIZE)
+#define VSYSCALL 0xffffffffff600000ull
 
 /* A text in a buffer that is large enough for one VMA's lines (MM_MAPS_LINE_MAX). */
 struct text {
@@ -48,12 +48,13 @@ static void put_name(struct text *o, const char *name)
 	}
 }
 
-static void head(struct text *o, uaddr_t start, uaddr_t end, const char *perms, uint64_t offset, uint64_t dev, uint64_t ino,
-		 const char *name)
+static void head(struct text *o, uaddr_t start, uaddr_t end, const char *perms, uint64_t offset,
+                 uint64_t dev, uint64_t ino, const char *name)
 {
 	size_t at = o->len;
 
-	put(o, "%08lx-%08lx %s %08lx %02x:%02x %lu ", start, end, perms, offset, major(dev), minor(dev), ino);
+	put(o, "%08lx-%08lx %s %08lx %02x:%02x %lu ", start, end, perms, offset, major(dev),
+	    minor(dev), ino);
 	if (name[0]) {
 		size_t used = o->len - at;
 
@@ -69,7 +70,7 @@ static void name_of_file(const struct file *f, char *buf, size_t cap)
 	struct path root = { .mnt = kernel.mnt_ns->root, .dentry = kernel.mnt_ns->root->root };
 
 	if (!f->dentry)
-		snprintf(buf, cap, "/memfd:%s (deleted)", f->anon_name ? f->anon_name : "");
+		snprintf(buf, cap, "%s", f->anon_name ? f->anon_name : "");
 	else if (path_name(&p, &root, buf, cap) < 0)
 		buf[0] = '\0';
 }
@@ -97,24 +98,33 @@ static void put_smaps(struct text *o, const struct vma *v)
 
 	rss = !v->prot || (v->flags & VMA_NORESERVE) ? 0 : kib;
 	dirty = write && !shared ? rss : 0;
-	put(o, "Size:           %8lu kB\nKernelPageSize: %8u kB\nMMUPageSize:    %8u kB\n", kib, 4, 4);
-	put(o, "Rss:            %8lu kB\nPss:            %8lu kB\nPss_Dirty:      %8lu kB\n", rss, rss, dirty);
+	put(o, "Size:           %8lu kB\nKernelPageSize: %8u kB\nMMUPageSize:    %8u kB\n", kib, 4,
+	    4);
+	put(o, "Rss:            %8lu kB\nPss:            %8lu kB\nPss_Dirty:      %8lu kB\n", rss,
+	    rss, dirty);
 	put(o, "Shared_Clean:   %8lu kB\nShared_Dirty:   %8u kB\n", shared ? rss : 0, 0);
-	put(o, "Private_Clean:  %8lu kB\nPrivate_Dirty:  %8lu kB\n", shared ? 0 : rss - dirty, dirty);
-	put(o, "Referenced:     %8lu kB\nAnonymous:      %8lu kB\n", rss, v->file || shared ? 0 : rss);
+	put(o, "Private_Clean:  %8lu kB\nPrivate_Dirty:  %8lu kB\n", shared ? 0 : rss - dirty,
+	    dirty);
+	put(o, "Referenced:     %8lu kB\nAnonymous:      %8lu kB\n", rss,
+	    v->file || shared ? 0 : rss);
 	put(o, "LazyFree:       %8u kB\nAnonHugePages:  %8u kB\nShmemPmdMapped: %8u kB\n", 0, 0, 0);
-	put(o, "FilePmdMapped:  %8u kB\nShared_Hugetlb: %8u kB\nPrivate_Hugetlb: %7u kB\n", 0, 0, 0);
+	put(o, "FilePmdMapped:  %8u kB\nShared_Hugetlb: %8u kB\nPrivate_Hugetlb: %7u kB\n", 0, 0,
+	    0);
 	put(o, "Swap:           %8u kB\nSwapPss:        %8u kB\n", 0, 0);
-	put(o, "Locked:         %8lu kB\nTHPeligible:           0\n", v->flags & VMA_LOCKED ? rss : 0);
-	put(o, "VmFlags: %s%s%s%s%s%s%s%s%s\n", v->prot & PROT_READ ? "rd " : "", write ? "wr " : "",
-	    v->prot & PROT_EXEC ? "ex " : "", shared ? "sh " : "", "mr mw me ", v->flags & VMA_GROWSDOWN ? "gd " : "",
-	    v->flags & VMA_LOCKED ? "lo " : "", v->flags & VMA_NORESERVE ? "nr " : "",
-	    v->flags & VMA_DONTFORK ? "dc " : "");
+	put(o, "Locked:         %8lu kB\nTHPeligible:           0\n",
+	    v->flags & VMA_LOCKED ? rss : 0);
+	put(o, "VmFlags: %s%s%s%s%s%s%s%s%s\n", v->prot & PROT_READ ? "rd " : "",
+	    write ? "wr " : "", v->prot & PROT_EXEC ? "ex " : "", shared ? "sh " : "", "mr mw me ",
+	    v->flags & VMA_GROWSDOWN ? "gd " : "", v->flags & VMA_LOCKED ? "lo " : "",
+	    v->flags & VMA_NORESERVE ? "nr " : "", v->flags & VMA_DONTFORK ? "dc " : "");
 }
 
-static void put_special(struct text *o, bool smaps, uaddr_t start, uaddr_t end, const char *perms, const char *name)
+static void put_special(struct text *o, bool smaps, uaddr_t start, uaddr_t end, const char *perms,
+                        const char *name)
 {
-	struct vma v = { .start = start, .end = end, .prot = PROT_READ | PROT_EXEC, .flags = VMA_NORESERVE };
+	struct vma v = {
+		.start = start, .end = end, .prot = PROT_READ | PROT_EXEC, .flags = VMA_NORESERVE
+	};
 
 	head(o, start, end, perms, 0, 0, 0, name);
 	if (smaps)
@@ -127,8 +137,11 @@ static void put_vma(struct text *o, const struct mm *mm, const struct vma *v, bo
 	uaddr_t vdso;
 	uint64_t offset = v->file ? v->offset : 0;
 	char perms[5] = {
-		v->prot & PROT_READ ? 'r' : '-', v->prot & PROT_WRITE ? 'w' : '-', v->prot & PROT_EXEC ? 'x' : '-',
-		v->flags & VMA_SHARED ? 's' : 'p', '\0',
+		v->prot & PROT_READ ? 'r' : '-',
+		v->prot & PROT_WRITE ? 'w' : '-',
+		v->prot & PROT_EXEC ? 'x' : '-',
+		v->flags & VMA_SHARED ? 's' : 'p',
+		'\0',
 	};
 
 	if (v->flags & VMA_RESERVED) {
@@ -138,7 +151,8 @@ static void put_vma(struct text *o, const struct mm *mm, const struct vma *v, bo
 		return;
 	}
 	name_of(mm, v, name, sizeof(name));
-	head(o, v->start, v->end, perms, offset, v->file && v->file->inode->sb ? v->file->inode->sb->dev : 0,
+	head(o, v->start, v->end, perms, offset,
+	     v->file && v->file->inode->sb ? v->file->inode->sb->dev : 0,
 	     v->file ? v->file->inode->ino : 0, name);
 	if (smaps)
 		put_smaps(o, v);

@@ -2,10 +2,10 @@
 /*
  * Life of an address space, its accounts, and what the other files of sentry/mm use to change it.
  *
- * A change has three steps, so that the sentry's books and the host always agree: check and allocate (may fail, nothing
- * is changed); mm_apply() has the platform do it; then the VMAs follow, which cannot fail. When the platform fails in the
- * middle, what it may have touched is taken away in both worlds (mm_abandon()), as Linux leaves a hole after a failed
- * MAP_FIXED.
+ * A change has three steps, so that the sentry's books and the host always agree: check and
+ * allocate (may fail, nothing is changed); mm_apply() has the platform do it; then the VMAs follow,
+ * which cannot fail. When the platform fails in the middle, what it may have touched is taken away
+ * in both worlds (mm_abandon()), as Linux leaves a hole after a failed MAP_FIXED.
  */
 #include "sentry/mm/mm.h"
 
@@ -38,7 +38,7 @@ struct mm *mm_create(struct aspace *as)
 	}
 	ref_init(&mm->ref);
 	mm->as = as;
-	mm_set_base(mm, 8 << 20);
+	mm_set_base(mm, 8 << 20, true);
 	kernel.counters.mms++;
 	return mm;
 }
@@ -119,7 +119,8 @@ bool mm_commit_allows(uint64_t more)
 	return false;
 }
 
-int mm_may_grow(struct task *t, struct mm *mm, const struct vma *like, uint64_t len, uint64_t replaced)
+int mm_may_grow(struct task *t, struct mm *mm, const struct vma *like, uint64_t len,
+                uint64_t replaced)
 {
 	bool data = (like->prot & PROT_WRITE) && !(like->flags & (VMA_SHARED | VMA_GROWSDOWN));
 	uint64_t as = task_rlimit(t, RLIMIT_AS), total = mm->total - MIN(mm->total, replaced);
@@ -157,9 +158,15 @@ uint64_t mm_mapped_bytes(struct mm *mm, uaddr_t start, uaddr_t end)
 	return n;
 }
 
-bool mm_range_mapped(struct mm *mm, uaddr_t start, uaddr_t end)
+uaddr_t mm_mapped_until(struct mm *mm, uaddr_t start, uaddr_t end)
 {
-	return mm_mapped_bytes(mm, start, end) == end - start;
+	struct vma *v = vma_at(&mm->vmas, start);
+
+	while (v && v->start <= start && start < end && !(v->flags & VMA_RESERVED)) {
+		start = v->end;
+		v = vma_next(v);
+	}
+	return MIN(start, end);
 }
 
 void mm_drop_range(struct mm *mm, uaddr_t start, uaddr_t end, struct vma_spares *s)
@@ -188,7 +195,8 @@ void mm_abandon(struct task *t, uaddr_t start, uaddr_t end, struct vma_spares *s
 {
 	struct aspace_op op = { .op = ASPACE_UNMAP, .addr = start, .len = end - start };
 
-	/* Fails only when the context is dead or the host is out of VMAs: then the range stays the host's, without use. */
+	/* Fails only when the context is dead or the host is out of VMAs: then the range stays the
+	 * host's, without use. */
 	(void)mm_apply(t, &op, 1, false);
 	mm_drop_range(t->mm, start, end, s);
 }
@@ -206,13 +214,15 @@ int mm_op_of_vma(const struct vma *v, uaddr_t start, uaddr_t end, struct aspace_
 	}
 	*op = (struct aspace_op){
 		.op = ASPACE_MAP,
-		.flags = (shared ? ASPACE_SHARED : 0) | (v->flags & VMA_NORESERVE ? ASPACE_NORESERVE : 0),
+		.flags = (shared ? ASPACE_SHARED : 0) |
+		         (v->flags & VMA_NORESERVE ? ASPACE_NORESERVE : 0),
 		.prot = v->prot,
 		.fd = map.fd,
 		.addr = start,
 		.len = end - start,
 	};
-	if (map.fd >= 0 && __builtin_add_overflow(map.offset, v->offset + (start - v->start), &op->offset))
+	if (map.fd >= 0 &&
+	    __builtin_add_overflow(map.offset, v->offset + (start - v->start), &op->offset))
 		return -EOVERFLOW;
 	return 0;
 }

@@ -9,15 +9,16 @@
 #include "sentry/kernel/task.h"
 #include "sentry/mm/mm_priv.h"
 
-/* As arch/x86: mmap_rnd_bits 28, STACK_RND_MASK 22 bits, a stack gap of 128 MiB at least and 5/6 of everything at most. */
-#define MMAP_RND_BITS  28
+/* As arch/x86: mmap_rnd_bits 28, STACK_RND_MASK 22 bits, a stack gap of 128 MiB at least and 5/6 of
+ * everything at most. */
+#define MMAP_RND_BITS 28
 #define STACK_RND_BITS 22
-#define GAP_MIN        (128ull << 20)
-#define GAP_MAX        (GUEST_TASK_SIZE / 6 * 5)
+#define GAP_MIN (128ull << 20)
+#define GAP_MAX (GUEST_TASK_SIZE / 6 * 5)
 
 /* MAP_32BIT (arch/x86/kernel/sys_x86_64.c). */
 #define LOW_START 0x40000000ull
-#define LOW_END   0x80000000ull
+#define LOW_END 0x80000000ull
 
 uint64_t mm_random_pages(unsigned bits)
 {
@@ -27,7 +28,7 @@ uint64_t mm_random_pages(unsigned bits)
 	return (r & ((1ull << bits) - 1)) << PAGE_SHIFT;
 }
 
-void mm_set_base(struct mm *mm, uint64_t stack_limit)
+void mm_set_base(struct mm *mm, uint64_t stack_limit, bool randomize)
 {
 	uint64_t pad = (1ull << (STACK_RND_BITS + PAGE_SHIFT)) + STACK_GUARD_GAP, gap = stack_limit;
 
@@ -36,7 +37,8 @@ void mm_set_base(struct mm *mm, uint64_t stack_limit)
 	else
 		gap += pad;
 	gap = MAX(gap, GAP_MIN);
-	mm->mmap_base = ROUND_DOWN(GUEST_TASK_SIZE - gap - mm_random_pages(MMAP_RND_BITS), PAGE_SIZE);
+	gap += randomize ? mm_random_pages(MMAP_RND_BITS) : 0;
+	mm->mmap_base = ROUND_DOWN(GUEST_TASK_SIZE - gap, PAGE_SIZE);
 }
 
 uaddr_t mm_find_free(struct mm *mm, uint64_t len)
@@ -70,7 +72,8 @@ static int place_fixed(struct task *t, struct mm *mm, const struct mm_map_args *
 	return 0;
 }
 
-int mm_place(struct task *t, struct mm *mm, const struct mm_map_args *args, uint64_t len, uaddr_t *ret)
+int mm_place(struct task *t, struct mm *mm, const struct mm_map_args *args, uint64_t len,
+             uaddr_t *ret)
 {
 	uaddr_t hint = ROUND_DOWN(args->addr, PAGE_SIZE);
 	int rc;
@@ -91,7 +94,8 @@ int mm_place(struct task *t, struct mm *mm, const struct mm_map_args *args, uint
 			return 0;
 		return vma_gap_bottomup(&mm->vmas, len, LOW_START, LOW_END, ret) ? 0 : -ENOMEM;
 	}
-	if (hint && hint <= GUEST_TASK_SIZE - len && vma_gap_bottomup(&mm->vmas, len, hint, hint + len, ret))
+	if (hint && hint <= GUEST_TASK_SIZE - len &&
+	    vma_gap_bottomup(&mm->vmas, len, hint, hint + len, ret))
 		return 0;
 	*ret = mm_find_free(mm, len);
 	return *ret ? 0 : -ENOMEM;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mremap(2). The platform moves mappings (ASPACE_REMAP) as the host's mremap does. A plain mapping that grows where it
- * is gets the missing piece mapped behind it, which the host joins; one with host-side attributes (advice, an anonymous
- * shared object) is asked to grow in place by an ASPACE_REMAP onto its own address, and is moved when that is refused.
+ * mremap(2). The platform moves mappings (ASPACE_REMAP) as the host's mremap does. A plain mapping
+ * that grows where it is gets the missing piece mapped behind it, which the host joins; one with
+ * host-side attributes (advice, an anonymous shared object) is asked to grow in place by an
+ * ASPACE_REMAP onto its own address, and is moved when that is refused.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -167,8 +168,13 @@ static int64_t grow_in_place(struct remap *r)
 	n = mm_arena_release(r->mm, from, to, &ops[0]);
 	if (v->shm || (v->flags & HOST_ATTRIBUTES)) {
 		ops[n] = (struct aspace_op){
-			.op = ASPACE_REMAP, .prot = v->prot, .fd = -1, .addr = r->addr, .len = r->old_len,
-			.new_addr = r->addr, .new_len = r->new_len,
+			.op = ASPACE_REMAP,
+			.prot = v->prot,
+			.fd = -1,
+			.addr = r->addr,
+			.len = r->old_len,
+			.new_addr = r->addr,
+			.new_len = r->new_len,
 		};
 		rc = 0;
 	} else {
@@ -187,11 +193,16 @@ static int64_t grow_in_place(struct remap *r)
 	return 0;
 }
 
-int64_t mm_remap(struct task *t, uaddr_t addr, uint64_t old_len, uint64_t new_len, unsigned flags, uaddr_t new_addr)
+int64_t mm_remap(struct task *t, uaddr_t addr, uint64_t old_len, uint64_t new_len, unsigned flags,
+                 uaddr_t new_addr)
 {
 	struct remap r = {
-		.t = t, .mm = t->mm, .addr = addr, .flags = flags,
-		.old_len = ROUND_UP(old_len, PAGE_SIZE), .new_len = ROUND_UP(new_len, PAGE_SIZE),
+		.t = t,
+		.mm = t->mm,
+		.addr = addr,
+		.flags = flags,
+		.old_len = ROUND_UP(old_len, PAGE_SIZE),
+		.new_len = ROUND_UP(new_len, PAGE_SIZE),
 	};
 	int64_t rc;
 	uaddr_t end;
@@ -204,14 +215,17 @@ int64_t mm_remap(struct task *t, uaddr_t addr, uint64_t old_len, uint64_t new_le
 		return -EINVAL;
 	if (addr % PAGE_SIZE || !r.new_len || r.old_len < old_len)
 		return -EINVAL;
-	if (__builtin_add_overflow(addr, r.old_len, &end) || end > GUEST_TASK_SIZE || !vma_at(&r.mm->vmas, addr))
+	if (__builtin_add_overflow(addr, r.old_len, &end) || end > GUEST_TASK_SIZE ||
+	    !vma_at(&r.mm->vmas, addr))
 		return -EFAULT;
 	if (r.mm->vmas.count + 2 >= MM_MAP_COUNT_MAX - 3)
 		return -ENOMEM;
 	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 		return remap_to(&r, new_addr);
 	if (r.old_len >= r.new_len) {
-		rc = r.old_len == r.new_len ? 0 : mm_unmap(t, addr + r.new_len, r.old_len - r.new_len, false);
+		rc = r.old_len == r.new_len
+		             ? 0
+		             : mm_unmap(t, addr + r.new_len, r.old_len - r.new_len, false);
 		return rc < 0 ? rc : (int64_t)addr;
 	}
 	if (r.new_len > GUEST_TASK_SIZE)
@@ -236,7 +250,8 @@ int64_t mm_remap_file_pages(struct task *t, uaddr_t start, uint64_t len, uint64_
 
 	start = ROUND_DOWN(start, PAGE_SIZE);
 	len = ROUND_DOWN(len, PAGE_SIZE);
-	if (start + len <= start || pgoff + (len >> PAGE_SHIFT) < pgoff || pgoff > UINT64_MAX >> PAGE_SHIFT)
+	if (start + len <= start || pgoff + (len >> PAGE_SHIFT) < pgoff ||
+	    pgoff > UINT64_MAX >> PAGE_SHIFT)
 		return -EINVAL;
 	v = vma_at(&t->mm->vmas, start);
 	if (!v || !(v->flags & VMA_SHARED) || v->shm || len > v->end - start)

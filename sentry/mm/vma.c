@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tree is ordered by address. Each node carries the largest gap in front of any VMA of its subtree, which makes the
- * search for a free range O(log n). The gap in front of a VMA depends on its predecessor, whose end it therefore holds
- * (prev_end): link(), unlink() and vma_resize() keep it true, nobody else moves a border.
+ * The tree is ordered by address. Each node carries the largest gap in front of any VMA of its
+ * subtree, which makes the search for a free range O(log n). The gap in front of a VMA depends on
+ * its predecessor, whose end it therefore holds (prev_end): link(), unlink() and vma_resize() keep
+ * it true, nobody else moves a border.
  *
- * The platform's range is a VMA of its own (VMA_RESERVED): so the gap search avoids it without knowing it.
+ * The platform's range is a VMA of its own (VMA_RESERVED): so the gap search avoids it without
+ * knowing it.
  */
 #include "sentry/mm/vma.h"
 
@@ -40,6 +42,8 @@ void shm_object_put(struct shm_object *o)
 int vma_spares_fill(struct vma_spares *s, unsigned n)
 {
 	BUG_ON(n > VMA_SPARES);
+	if (n && kernel.counters.vmas >= VMA_TOTAL_MAX)
+		return -ENOMEM;
 	while (s->n < n) {
 		struct vma *v = calloc(1, sizeof(*v));
 
@@ -197,7 +201,8 @@ void vma_insert(struct vma_tree *t, struct vma *v)
 			next = of_node(n);
 		n = n->child[side];
 	}
-	BUG_ON((prev && prev->end > v->start) || (next && next->start < v->end) || v->start >= v->end);
+	BUG_ON((prev && prev->end > v->start) || (next && next->start < v->end) ||
+	       v->start >= v->end);
 	v->prev_end = prev ? prev->end : 0;
 	rb_insert(&t->root, &v->node, parent, side);
 	set_prev_end(t, next, v->end);
@@ -224,7 +229,8 @@ void vma_resize(struct vma_tree *t, struct vma *v, uaddr_t start, uaddr_t end)
 	struct vma *next = vma_next(v);
 
 	BUG_ON(start >= end || v->prev_end > start || (next && next->start < end));
-	v->offset += start - v->start; /* wraps for a stack that grows; only files and shm look at it */
+	v->offset +=
+		start - v->start; /* wraps for a stack that grows; only files and shm look at it */
 	v->start = start;
 	v->end = end;
 	rb_update_path(&t->root, &v->node);
@@ -260,8 +266,9 @@ unsigned vma_cut_cost(const struct vma_tree *t, uaddr_t start, uaddr_t end)
 
 static bool alike(const struct vma *a, const struct vma *b)
 {
-	if (a->end != b->start || a->prot != b->prot || a->maxprot != b->maxprot || a->flags != b->flags ||
-	    a->file != b->file || a->shm != b->shm || (a->flags & VMA_RESERVED))
+	if (a->end != b->start || a->prot != b->prot || a->maxprot != b->maxprot ||
+	    a->flags != b->flags || a->file != b->file || a->shm != b->shm ||
+	    (a->flags & VMA_RESERVED))
 		return false;
 	return (!a->file && !a->shm) || a->offset + vma_len(a) == b->offset;
 }
@@ -284,7 +291,8 @@ void vma_merge(struct vma_tree *t, uaddr_t start, uaddr_t end)
 }
 
 /* The place for @len bytes at the top of the gap [from, to), cut to [low, high). */
-static bool place_top(uaddr_t from, uaddr_t to, uint64_t len, uaddr_t low, uaddr_t high, uaddr_t *ret)
+static bool place_top(uaddr_t from, uaddr_t to, uint64_t len, uaddr_t low, uaddr_t high,
+                      uaddr_t *ret)
 {
 	from = MAX(from, low);
 	to = MIN(to, high);
@@ -294,7 +302,8 @@ static bool place_top(uaddr_t from, uaddr_t to, uint64_t len, uaddr_t low, uaddr
 	return true;
 }
 
-static bool place_bottom(uaddr_t from, uaddr_t to, uint64_t len, uaddr_t low, uaddr_t high, uaddr_t *ret)
+static bool place_bottom(uaddr_t from, uaddr_t to, uint64_t len, uaddr_t low, uaddr_t high,
+                         uaddr_t *ret)
 {
 	from = MAX(from, low);
 	to = MIN(to, high);
@@ -304,8 +313,8 @@ static bool place_bottom(uaddr_t from, uaddr_t to, uint64_t len, uaddr_t low, ua
 	return true;
 }
 
-/* Recursion as deep as the tree: at most 2 log2(65536). Subtrees that lie outside [low, high) are passed over, so that
- * at most one path down each border is walked in vain. */
+/* Recursion as deep as the tree: at most 2 log2(65536). Subtrees that lie outside [low, high) are
+ * passed over, so that at most one path down each border is walked in vain. */
 static bool search_top(struct rb_node *n, uint64_t len, uaddr_t low, uaddr_t high, uaddr_t *ret)
 {
 	struct vma *v = of_node(n);
@@ -342,13 +351,15 @@ static uaddr_t last_end(const struct vma_tree *t)
 	return n ? of_node(n)->end : 0;
 }
 
-bool vma_gap_topdown(const struct vma_tree *t, uint64_t len, uaddr_t low, uaddr_t high, uaddr_t *ret)
+bool vma_gap_topdown(const struct vma_tree *t, uint64_t len, uaddr_t low, uaddr_t high,
+                     uaddr_t *ret)
 {
 	return place_top(last_end(t), UINT64_MAX, len, low, high, ret) ||
 	       search_top(t->root.node, len, low, high, ret);
 }
 
-bool vma_gap_bottomup(const struct vma_tree *t, uint64_t len, uaddr_t low, uaddr_t high, uaddr_t *ret)
+bool vma_gap_bottomup(const struct vma_tree *t, uint64_t len, uaddr_t low, uaddr_t high,
+                      uaddr_t *ret)
 {
 	return search_bottom(t->root.node, len, low, high, ret) ||
 	       place_bottom(last_end(t), UINT64_MAX, len, low, high, ret);

@@ -16,9 +16,10 @@
 #include "sentry/vfs/vfs.h"
 
 #define POINTERS_AT_ONCE 256
-#define WINDOW_SIZE      16384
+#define WINDOW_SIZE 16384
 
-/* Strings of one call mostly lie one after another: guest memory is read in windows, each byte once. */
+/* Strings of one call mostly lie one after another: guest memory is read in windows, each byte
+ * once. */
 struct window {
 	uaddr_t base;
 	size_t len;
@@ -73,7 +74,8 @@ static int copy_string(struct arg_copy *c, uaddr_t at)
 	}
 }
 
-/* Copies the strings of the NULL-terminated array at @array; NULL is an empty one (as Linux has it). */
+/* Copies the strings of the NULL-terminated array at @array; NULL is an empty one (as Linux has
+ * it). */
 static int copy_array(struct arg_copy *c, uaddr_t array, unsigned *count)
 {
 	uint64_t ptr[POINTERS_AT_ONCE];
@@ -119,7 +121,8 @@ static int copy_args(struct task *t, uaddr_t argv, uaddr_t envp, struct exec_str
 	return rc;
 }
 
-/* The name under which an fd's program is known: /dev/fd/N[/path]; "" when a script there could not be opened again. */
+/* The name under which an fd's program is known: /dev/fd/N[/path]; "" when a script there could not
+ * be opened again. */
 static void fd_name(struct task *t, int fd, const char *path, char *buf, size_t cap)
 {
 	int flags = fd_get_flags(t->fdt, fd);
@@ -129,7 +132,8 @@ static void fd_name(struct task *t, int fd, const char *path, char *buf, size_t 
 		buf[0] = '\0';
 }
 
-static int64_t exec_call(struct task *t, int dirfd, uaddr_t upath, uaddr_t argv, uaddr_t envp, int flags)
+static int64_t exec_call(struct task *t, int dirfd, uaddr_t upath, uaddr_t argv, uaddr_t envp,
+                         int flags)
 {
 	char path[PATH_MAX_LINUX], name[PATH_MAX_LINUX + 32];
 	struct exec_strings strings = { .block = NULL };
@@ -167,5 +171,6 @@ int64_t sys_execve(struct task *t, const struct sysargs *a)
 
 int64_t sys_execveat(struct task *t, const struct sysargs *a)
 {
-	return exec_call(t, ARG_INT(a, 0), ARG_PTR(a, 1), ARG_PTR(a, 2), ARG_PTR(a, 3), ARG_INT(a, 4));
+	return exec_call(t, ARG_INT(a, 0), ARG_PTR(a, 1), ARG_PTR(a, 2), ARG_PTR(a, 3),
+	                 ARG_INT(a, 4));
 }

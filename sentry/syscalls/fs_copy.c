@@ -98,8 +98,11 @@ static void pos_set(struct file *f, uint64_t pos)
 static int64_t sendfile(struct task *t, struct file *in, struct file *out, uaddr_t uoff, uint64_t n)
 {
 	uint64_t pos;
-	int64_t r = check_sendfile(in, out);
+	int64_t r;
 
+	if (file_readable(in) && uoff && !file_seekable(in))
+		return -ESPIPE;
+	r = check_sendfile(in, out);
 	if (!r)
 		r = pos_get(in, &pos);
 	if (r)

@@ -59,7 +59,7 @@ int64_t sys_creat(struct task *t, const struct sysargs *a)
 	return do_open(t, AT_FDCWD, ARG_PTR(a, 0), O_CREAT | O_WRONLY | O_TRUNC, ARG_U32(a, 1), 0);
 }
 
-/* A struct that may be shorter or longer than ours: what we do not know must be zero. Linux: copy_struct_from_user(). */
+/* A struct that may be shorter or longer than ours: what we do not know must be zero. Linux: copy_struct_from_user. */
 static int copy_in_how(struct task *t, uaddr_t src, uint64_t size, struct open_how *how)
 {
 	uint8_t more[256];

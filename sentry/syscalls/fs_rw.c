@@ -16,7 +16,7 @@
 
 #define GUEST_END 0x7ffffffff000ull /* the end of user addresses */
 
-/* A buffer that no address space can hold is refused before anything is done. Linux: access_ok(). */
+/* A buffer that no address space can hold is refused before anything is done. Linux: access_ok. */
 static bool user_range_ok(uaddr_t buf, uint64_t n)
 {
 	return n <= GUEST_END && buf <= GUEST_END - n;

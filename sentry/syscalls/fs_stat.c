@@ -78,7 +78,7 @@ static int path_getattr(struct task *t, int dirfd, const char *path, unsigned wf
 	return err;
 }
 
-/* What stat, newfstatat and statx have in common. glibc's fstat() comes here with "" and AT_EMPTY_PATH. */
+/* What stat, newfstatat and statx have in common. glibc's fstat(3) comes here with "" and AT_EMPTY_PATH. */
 static int stat_at(struct task *t, int dirfd, uaddr_t upath, int flags, struct kstat *st, uint32_t *mnt_id)
 {
 	unsigned wf = flags & AT_SYMLINK_NOFOLLOW ? 0 : WALK_FOLLOW;

@@ -15,24 +15,24 @@
 #include "sentry/vfs/fdtable.h"
 #include "sentry/vfs/vfs.h"
 
-#define FALLOC_KNOWN \
-	(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_ZERO_RANGE | \
-	 FALLOC_FL_INSERT_RANGE | FALLOC_FL_UNSHARE_RANGE)
-
-/* The combinations of fallocate(2). */
+/* The combinations of fallocate(2): one kind of operation, with KEEP_SIZE or without. Linux: vfs_fallocate since 6.12. */
 static int check_falloc_mode(int mode)
 {
-	if (mode & ~FALLOC_KNOWN)
+	bool keep = mode & FALLOC_FL_KEEP_SIZE;
+
+	switch (mode & ~FALLOC_FL_KEEP_SIZE) {
+	case 0:
+	case FALLOC_FL_UNSHARE_RANGE:
+	case FALLOC_FL_ZERO_RANGE:
+		return 0;
+	case FALLOC_FL_PUNCH_HOLE:
+		return keep ? 0 : -EOPNOTSUPP;
+	case FALLOC_FL_COLLAPSE_RANGE:
+	case FALLOC_FL_INSERT_RANGE:
+		return keep ? -EOPNOTSUPP : 0;
+	default:
 		return -EOPNOTSUPP;
-	if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) == (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
-		return -EOPNOTSUPP;
-	if ((mode & FALLOC_FL_PUNCH_HOLE) && !(mode & FALLOC_FL_KEEP_SIZE))
-		return -EOPNOTSUPP;
-	if ((mode & FALLOC_FL_COLLAPSE_RANGE) && (mode & ~FALLOC_FL_COLLAPSE_RANGE))
-		return -EINVAL;
-	if ((mode & FALLOC_FL_INSERT_RANGE) && (mode & ~FALLOC_FL_INSERT_RANGE))
-		return -EINVAL;
-	return 0;
+	}
 }
 
 static int file_fallocate(struct task *t, struct file *f, int mode, uint64_t off, uint64_t len)

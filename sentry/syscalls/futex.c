@@ -48,7 +48,8 @@ static int get_deadline(struct task *t, uaddr_t uts, int cmd, bool real_clock, u
 	return 0;
 }
 
-static int64_t wait_call(struct task *t, const struct sysargs *a, int cmd, bool shared, uint64_t deadline)
+static int64_t wait_call(struct task *t, const struct sysargs *a, int cmd, bool shared,
+			 uint64_t deadline)
 {
 	const struct futex_wait_arg arg = {
 		.addr = ARG_PTR(a, 0),
@@ -82,8 +83,10 @@ int64_t sys_futex(struct task *t, const struct sysargs *a)
 	uint64_t deadline = UINT64_MAX;
 	int r;
 
-	if (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET || cmd == FUTEX_LOCK_PI || cmd == FUTEX_LOCK_PI2) {
-		r = get_deadline(t, ARG_PTR(a, 3), cmd, real_clock || cmd == FUTEX_LOCK_PI, &deadline);
+	if (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET || cmd == FUTEX_LOCK_PI ||
+	    cmd == FUTEX_LOCK_PI2) {
+		r = get_deadline(t, ARG_PTR(a, 3), cmd, real_clock || cmd == FUTEX_LOCK_PI,
+				 &deadline);
 		if (r < 0)
 			return r;
 	}
@@ -94,15 +97,16 @@ int64_t sys_futex(struct task *t, const struct sysargs *a)
 	case FUTEX_WAIT_BITSET:
 		return wait_call(t, a, cmd, shared, deadline);
 	case FUTEX_WAKE:
-		return futex_wake_bitset(t, ARG_PTR(a, 0), shared, ARG_INT(a, 2), FUTEX_BITSET_MATCH_ANY);
+		return futex_wake_bitset(t, ARG_PTR(a, 0), shared, ARG_INT(a, 2),
+					 FUTEX_BITSET_MATCH_ANY);
 	case FUTEX_WAKE_BITSET:
 		return futex_wake_bitset(t, ARG_PTR(a, 0), shared, ARG_INT(a, 2), ARG_U32(a, 5));
 	case FUTEX_REQUEUE:
 	case FUTEX_CMP_REQUEUE:
 		return requeue_call(t, a, cmd, shared);
 	case FUTEX_WAKE_OP:
-		return futex_wake_op(t, ARG_PTR(a, 0), ARG_PTR(a, 4), shared, ARG_INT(a, 2), ARG_INT(a, 3),
-				     ARG_U32(a, 5));
+		return futex_wake_op(t, ARG_PTR(a, 0), ARG_PTR(a, 4), shared, ARG_INT(a, 2),
+				     ARG_INT(a, 3), ARG_U32(a, 5));
 	case FUTEX_LOCK_PI:
 	case FUTEX_LOCK_PI2:
 		return futex_lock_pi(t, ARG_PTR(a, 0), shared, false, deadline);
@@ -191,7 +195,8 @@ int64_t sys_get_robust_list(struct task *t, const struct sysargs *a)
 	task_put(u);
 	if (!allowed)
 		return -EPERM;
-	if (copy_out(t, ARG_PTR(a, 2), &len, sizeof(len)) < 0 || copy_out(t, ARG_PTR(a, 1), &head, sizeof(head)) < 0)
+	if (copy_out(t, ARG_PTR(a, 2), &len, sizeof(len)) < 0 ||
+	    copy_out(t, ARG_PTR(a, 1), &head, sizeof(head)) < 0)
 		return -EFAULT;
 	return 0;
 }

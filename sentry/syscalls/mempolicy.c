@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mbind(2), set_mempolicy(2), get_mempolicy(2) on a machine of one node: every policy that Linux would accept there has
- * the same effect, none. So policies are checked and not kept: get_mempolicy() tells MPOL_DEFAULT.
+ * mbind(2), set_mempolicy(2), get_mempolicy(2) on a machine of one node: every policy that Linux
+ * would accept there has the same effect, none. So policies are checked and not kept:
+ * get_mempolicy() tells MPOL_DEFAULT.
  */
 #include "sentry/syscalls/mempolicy.h"
 
@@ -16,8 +17,10 @@
 #include "sentry/mm/mm.h"
 
 #define NODES_WORD 64
-#define MODE_FLAGS (MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES | (1 << 13)) /* 1 << 13: MPOL_F_NUMA_BALANCING */
-#define MODE_MAX   6 /* MPOL_WEIGHTED_INTERLEAVE */
+#define MODE_FLAGS                                                                                 \
+	(MPOL_F_STATIC_NODES | MPOL_F_RELATIVE_NODES |                                             \
+	 (1 << 13)) /* 1 << 13: MPOL_F_NUMA_BALANCING */
+#define MODE_MAX 6  /* MPOL_WEIGHTED_INTERLEAVE */
 
 /* Linux's get_nodes(): *any tells whether node 0, the only one that may be there, is. */
 static int read_nodes(struct task *t, uaddr_t mask, uint64_t maxnode, bool *any)
@@ -97,7 +100,7 @@ int64_t sys_mbind(struct task *t, const struct sysargs *a)
 	rc = check_policy(ARG_INT(a, 2), any);
 	if (rc < 0)
 		return rc;
-	return mm_range_mapped(t->mm, start, end) ? 0 : -EFAULT;
+	return mm_mapped_until(t->mm, start, end) == end ? 0 : -EFAULT;
 }
 
 /* Linux's copy_nodes_to_user(). */
@@ -121,7 +124,8 @@ int64_t sys_get_mempolicy(struct task *t, const struct sysargs *a)
 	uint64_t maxnode = ARG_U64(a, 2), flags = ARG_U64(a, 4);
 	int32_t value = MPOL_DEFAULT; /* and node 0 is 0 too */
 
-	if ((mask && maxnode < 1) || (flags & ~(uint64_t)(MPOL_F_NODE | MPOL_F_ADDR | MPOL_F_MEMS_ALLOWED)))
+	if ((mask && maxnode < 1) ||
+	    (flags & ~(uint64_t)(MPOL_F_NODE | MPOL_F_ADDR | MPOL_F_MEMS_ALLOWED)))
 		return -EINVAL;
 	if (flags & MPOL_F_MEMS_ALLOWED) {
 		if (flags & (MPOL_F_NODE | MPOL_F_ADDR))
@@ -130,7 +134,8 @@ int64_t sys_get_mempolicy(struct task *t, const struct sysargs *a)
 		if (mm_prot_at(t->mm, addr) < 0)
 			return -EFAULT;
 	} else if (addr || (flags & MPOL_F_NODE)) {
-		return -EINVAL; /* the node to allocate from next has a meaning with MPOL_INTERLEAVE only */
+		return -EINVAL; /* the node to allocate from next has a meaning with MPOL_INTERLEAVE
+		                   only */
 	}
 	if (policy && copy_out(t, policy, &value, sizeof(value)) < 0)
 		return -EFAULT;

@@ -5,16 +5,19 @@
 #include <linux/mman.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/uaccess.h"
 #include "sentry/mm/mm.h"
+#include "sentry/vfs/dentry.h"
 #include "sentry/vfs/fdtable.h"
 #include "sentry/vfs/file.h"
 
-#define MMAP_KNOWN_FLAGS \
-	(MAP_SHARED_VALIDATE | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE | \
-	 MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_FIXED_NOREPLACE)
+#define MMAP_KNOWN_FLAGS                                                                           \
+	(MAP_SHARED_VALIDATE | MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS | MAP_32BIT |               \
+	 MAP_GROWSDOWN | MAP_DENYWRITE | MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE |             \
+	 MAP_POPULATE | MAP_NONBLOCK | MAP_STACK | MAP_FIXED_NOREPLACE)
 
 /* MAP_* to MM_MAP_*, the type apart. */
 static unsigned map_flags(int flags)
@@ -42,6 +45,16 @@ static unsigned map_flags(int flags)
 	return r;
 }
 
+/* personality(2) READ_IMPLIES_EXEC; a file on a noexec mount is excepted. */
+static int effective_prot(const struct task *t, int prot, const struct file *f)
+{
+	bool noexec = f && f->mnt && (f->mnt->flags & MNT_NOEXEC);
+
+	return (prot & PROT_READ) && (t->personality & READ_IMPLIES_EXEC) && !noexec
+	               ? prot | PROT_EXEC
+	               : prot;
+}
+
 int64_t sys_mmap(struct task *t, const struct sysargs *a)
 {
 	int flags = ARG_INT(a, 3);
@@ -61,6 +74,7 @@ int64_t sys_mmap(struct task *t, const struct sysargs *a)
 		if (rc < 0)
 			return rc;
 	}
+	args.prot = effective_prot(t, args.prot, args.file);
 	if (flags & MAP_HUGETLB) /* there is no pool of huge pages */
 		rc = args.file ? -EINVAL : -ENOMEM;
 	else if ((flags & MAP_TYPE) == MAP_SHARED_VALIDATE && (flags & ~MMAP_KNOWN_FLAGS))
@@ -90,7 +104,8 @@ int64_t sys_munmap(struct task *t, const struct sysargs *a)
 
 int64_t sys_mprotect(struct task *t, const struct sysargs *a)
 {
-	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1), (int)ARG_U64(a, 2), t->op.may_resume);
+	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1),
+	                  effective_prot(t, (int)ARG_U64(a, 2), NULL), t->op.may_resume);
 }
 
 int64_t sys_brk(struct task *t, const struct sysargs *a)
@@ -101,7 +116,7 @@ int64_t sys_brk(struct task *t, const struct sysargs *a)
 int64_t sys_mremap(struct task *t, const struct sysargs *a)
 {
 	return mm_remap(t, ARG_PTR(a, 0), ARG_U64(a, 1), ARG_U64(a, 2),
-			ARG_U64(a, 3) > UINT32_MAX ? UINT32_MAX : ARG_U32(a, 3), ARG_PTR(a, 4));
+	                ARG_U64(a, 3) > UINT32_MAX ? UINT32_MAX : ARG_U32(a, 3), ARG_PTR(a, 4));
 }
 
 int64_t sys_remap_file_pages(struct task *t, const struct sysargs *a)
@@ -121,31 +136,29 @@ int64_t sys_msync(struct task *t, const struct sysargs *a)
 	return mm_sync(t, ARG_PTR(a, 0), ARG_U64(a, 1), ARG_INT(a, 2));
 }
 
+/* What is mapped is told to be resident: the host alone knows better. */
 int64_t sys_mincore(struct task *t, const struct sysargs *a)
 {
-	uaddr_t start = ARG_PTR(a, 0), vec = ARG_PTR(a, 2);
-	uint64_t len = ARG_U64(a, 1), pages;
+	uaddr_t start = ARG_PTR(a, 0), vec = ARG_PTR(a, 2), end, hole;
+	uint64_t len = ARG_U64(a, 1);
 	uint8_t ones[PAGE_SIZE];
 
 	if (start % PAGE_SIZE)
 		return -EINVAL;
 	if (start > GUEST_TASK_SIZE || len > GUEST_TASK_SIZE - start)
 		return -ENOMEM;
+	end = ROUND_UP(start + len, PAGE_SIZE);
+	hole = mm_mapped_until(t->mm, start, end);
 	memset(ones, 1, sizeof(ones));
-	for (pages = ROUND_UP(len, PAGE_SIZE) / PAGE_SIZE; pages;) {
-		uint64_t n = MIN(pages, sizeof(ones)), ok = 0;
+	for (uint64_t left = (hole - start) / PAGE_SIZE; left;) {
+		uint64_t n = MIN(left, sizeof(ones));
 
-		while (ok < n && mm_prot_at(t->mm, start + ok * PAGE_SIZE) >= 0)
-			ok++;
-		if (copy_out(t, vec, ones, ok) < 0)
+		if (copy_out(t, vec, ones, n) < 0)
 			return -EFAULT;
-		if (ok < n)
-			return -ENOMEM;
-		pages -= n;
-		start += n * PAGE_SIZE;
+		left -= n;
 		vec += n;
 	}
-	return 0;
+	return hole < end ? -ENOMEM : 0;
 }
 
 int64_t sys_mlock(struct task *t, const struct sysargs *a)
@@ -184,7 +197,8 @@ int64_t sys_pkey_mprotect(struct task *t, const struct sysargs *a)
 {
 	if (ARG_INT(a, 3) != -1)
 		return -EINVAL;
-	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1), (int)ARG_U64(a, 2), t->op.may_resume);
+	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1),
+	                  effective_prot(t, (int)ARG_U64(a, 2), NULL), t->op.may_resume);
 }
 
 int64_t sys_pkey_alloc(struct task *t, const struct sysargs *a)

@@ -89,7 +89,8 @@ int64_t sys_rt_sigtimedwait(struct task *t, const struct sysargs *a)
 
 	if (ARG_U64(a, 3) != SIGSET_SIZE)
 		return -EINVAL;
-	if (copy_in(t, ARG_PTR(a, 0), &set, sizeof(set)) < 0 || (uts && copy_in(t, uts, &ts, sizeof(ts)) < 0))
+	if (copy_in(t, ARG_PTR(a, 0), &set, sizeof(set)) < 0 ||
+	    (uts && copy_in(t, uts, &ts, sizeof(ts)) < 0))
 		return -EFAULT;
 	if (uts && timespec_to_ns(&ts, &ns) < 0)
 		return -EINVAL;
@@ -108,8 +109,10 @@ int64_t sys_rt_sigtimedwait(struct task *t, const struct sysargs *a)
 	return r;
 }
 
-/* A siginfo from the guest: it may not pretend to come from the kernel or from kill(2), except to itself. */
-static int copy_in_info(struct task *t, uaddr_t uinfo, int sig, pid_t pid, struct linux_siginfo *info)
+/* A siginfo from the guest: it may not pretend to come from the kernel or from kill(2), except to
+ * itself. */
+static int copy_in_info(struct task *t, uaddr_t uinfo, int sig, pid_t pid,
+			struct linux_siginfo *info)
 {
 	if (copy_in(t, uinfo, info, sizeof(*info)) < 0)
 		return -EFAULT;
@@ -174,7 +177,8 @@ int64_t sys_rt_sigreturn(struct task *t, const struct sysargs *a)
 		sig_set_mask(t, mask);
 		(void)kernel.plat->ctx_regs_set(t->ctx, 0, &regs);
 	} else {
-		log_dbg(CH_SIGNAL, "%d: bad signal frame at %#llx", t->tid, (unsigned long long)regs.rsp);
+		log_dbg(CH_SIGNAL, "%d: bad signal frame at %#llx", t->tid,
+			(unsigned long long)regs.rsp);
 		sig_force_fault(t, SIGSEGV, LINUX_SI_KERNEL, 0);
 	}
 	/* What the mask lets through now is delivered before the guest goes on. */
@@ -221,7 +225,8 @@ int64_t sys_kill(struct task *t, const struct sysargs *a)
 
 int64_t sys_tkill(struct task *t, const struct sysargs *a)
 {
-	return ARG_INT(a, 0) <= 0 ? -EINVAL : sig_kill_thread(t, 0, ARG_INT(a, 0), ARG_INT(a, 1), NULL);
+	return ARG_INT(a, 0) <= 0 ? -EINVAL
+				  : sig_kill_thread(t, 0, ARG_INT(a, 0), ARG_INT(a, 1), NULL);
 }
 
 int64_t sys_tgkill(struct task *t, const struct sysargs *a)

@@ -15,7 +15,8 @@
 
 static_assert(sizeof(struct timex) == 208, "struct timex");
 
-/* Until @deadline on CLOCK_MONOTONIC, which op.scratch[0] keeps over restarts. @urem: where the rest goes, 0: nowhere. */
+/* Until @deadline on CLOCK_MONOTONIC, which op.scratch[0] keeps over restarts. @urem: where the
+ * rest goes, 0: nowhere. */
 static int64_t sleep_until(struct task *t, uint64_t deadline, uaddr_t urem, int64_t intr)
 {
 	struct linux_timespec rest;
@@ -90,7 +91,8 @@ int64_t sys_clock_getres(struct task *t, const struct sysargs *a)
 	return ARG_PTR(a, 1) ? copy_out(t, ARG_PTR(a, 1), &ts, sizeof(ts)) : 0;
 }
 
-/* The guest's clocks are the host's: nobody in the sandbox may set them, whatever its capabilities. */
+/* The guest's clocks are the host's: nobody in the sandbox may set them, whatever its
+ * capabilities. */
 int64_t sys_clock_settime(struct task *t, const struct sysargs *a)
 {
 	struct linux_timespec ts;

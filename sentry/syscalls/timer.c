@@ -43,7 +43,8 @@ int64_t sys_setitimer(struct task *t, const struct sysargs *a)
 	if (ARG_PTR(a, 1)) {
 		if (copy_in(t, ARG_PTR(a, 1), &it, sizeof(it)) < 0)
 			return -EFAULT;
-		if (timeval_to_ns(&it.it_value, &v.value) < 0 || timeval_to_ns(&it.it_interval, &v.interval) < 0)
+		if (timeval_to_ns(&it.it_value, &v.value) < 0 ||
+		    timeval_to_ns(&it.it_interval, &v.interval) < 0)
 			return -EINVAL;
 	}
 	r = itimer_set(t->tg, ARG_INT(a, 0), &v, &old);
@@ -71,7 +72,8 @@ static int copy_in_itimerspec(struct task *t, uaddr_t src, uint64_t *value, uint
 
 	if (copy_in(t, src, &it, sizeof(it)) < 0)
 		return -EFAULT;
-	if (timespec_to_ns(&it.it_value, value) < 0 || timespec_to_ns(&it.it_interval, interval) < 0)
+	if (timespec_to_ns(&it.it_value, value) < 0 ||
+	    timespec_to_ns(&it.it_interval, interval) < 0)
 		return -EINVAL;
 	return 0;
 }

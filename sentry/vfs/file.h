@@ -72,7 +72,7 @@ struct file {
 	pid_t owner_pid;         /* F_SETOWN */
 	int owner_sig;
 	const char *anon_name;   /* "pipe", "anon_inode:[eventpoll]": for /proc/PID/fd, when dentry is NULL */
-	uint32_t seals;          /* unused unless memfd */
+	uint32_t writers_seen;   /* of a pipe: how often it had been opened for writing when this was opened */
 	bool write_counted;      /* counted in inode->writers */
 };
 

@@ -66,6 +66,7 @@ void super_put(struct super *sb)
 
 	if (!sb || !ref_put(&sb->ref))
 		return;
+	dcache_drop_super(sb);
 	root = sb->root;
 	sb->root = NULL;
 	inode_put(root);

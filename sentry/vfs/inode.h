@@ -110,7 +110,8 @@ struct inode_ops {
 	void (*destroy)(struct inode *in);
 };
 
-#define INODE_LINKABLE 1u /* made by O_TMPFILE without O_EXCL: link(2) may give it its first name */
+#define INODE_LINKABLE     1u /* made by O_TMPFILE without O_EXCL: link(2) may give it its first name */
+#define INODE_WRITE_SEALED 2u /* F_SEAL_WRITE or F_SEAL_FUTURE_WRITE: no shared mapping for writing any more */
 
 struct inode {
 	struct ref ref;

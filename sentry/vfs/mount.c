@@ -27,8 +27,6 @@ void mount_put(struct mount *m)
 
 		dentry_put(m->mountpoint);
 		dentry_put(m->root);
-		if (ref_count(&m->sb->ref) == 1)
-			dcache_drop_super(m->sb);
 		super_put(m->sb);
 		free((char *)(uintptr_t)m->source);
 		free(m);

@@ -42,7 +42,7 @@ static int spot_lookup(struct spot *s, const char *name)
 	return dentry_lookup(s->dir.dentry, name, strlen(name), &s->dentry);
 }
 
-/* For calls that make a name. Linux: filename_create(). */
+/* For calls that make a name. Linux: filename_create. */
 static int spot_create(struct task *t, int dirfd, const char *path, bool is_dir, struct spot *s)
 {
 	char name[NAME_MAX_LINUX + 1];

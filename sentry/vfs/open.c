@@ -62,7 +62,7 @@ static int access_mask(uint32_t flags)
 	return flags & O_TRUNC ? mask | MAY_WRITE : mask;
 }
 
-/* May @p be opened as @flags say? Linux: may_open(). */
+/* May @p be opened as @flags say? Linux: may_open. */
 static int may_open(struct task *t, const struct path *p, uint32_t flags, bool created)
 {
 	struct inode *in = p->dentry->inode;
@@ -151,7 +151,8 @@ static int open_truncate(struct task *t, struct file *f)
 {
 	if (!S_ISREG(f->inode->mode))
 		return 0;
-	return vfs_truncate(t, f->inode, f, 0);
+	/* O_RDONLY | O_TRUNC truncates, but not through the descriptor. */
+	return vfs_truncate(t, f->inode, file_writable(f) ? f : NULL, 0);
 }
 
 static int open_inode(struct task *t, const struct path *p, uint32_t flags, bool created, struct file **ret)
@@ -226,7 +227,7 @@ static int open_create(struct task *t, const struct path *p, uint32_t mode)
 	if (err)
 		return err;
 	if (!d->ops->create)
-		return -EACCES; /* as Linux's vfs_create() */
+		return -EACCES; /* as Linux's vfs_create */
 	if (t)
 		mode = inode_new_mode(t->cred, d, S_IFREG | (mode & ~t->fs->umask), &gid) & 07777;
 	err = d->ops->create(d, &q, mode, uid, gid, &in);

@@ -151,7 +151,8 @@ static uint32_t pipe_poll(struct file *f, struct waitq **q)
 	if (file_readable(f)) {
 		if (p->len)
 			ev |= POLLIN | POLLRDNORM;
-		if (!p->writers)
+		/* A FIFO that no writer has joined since this open is not hung up. */
+		if (!p->writers && f->writers_seen != p->w_opens)
 			ev |= POLLHUP;
 	}
 	if (file_writable(f)) {
@@ -172,8 +173,9 @@ static int64_t pipe_ioctl(struct file *f, struct task *t, uint32_t cmd, uint64_t
 	return copy_out(t, arg, &n, sizeof(n));
 }
 
-static void pipe_join(struct pipe *p, const struct file *f)
+static void pipe_join(struct pipe *p, struct file *f)
 {
+	f->writers_seen = p->w_opens;
 	if (file_readable(f)) {
 		p->readers++;
 		p->r_opens++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rename(2), renameat2(2). The order of the checks is Linux's do_renameat2() and vfs_rename(). */
+/* rename(2), renameat2(2). The order of the checks is Linux's do_renameat2 and vfs_rename. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>

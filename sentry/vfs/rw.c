@@ -160,7 +160,7 @@ ssize_t vfs_write(struct task *t, struct file *f, struct uio *u, uint64_t *pos)
 		pos = NULL;
 	else if (!pos)
 		pos = &f->pos;
-	if (pos && (int64_t)*pos < 0)
+	if (pos && (int64_t)(*pos + u->resid) < 0)
 		return -EINVAL;
 	if (pos && S_ISREG(f->inode->mode))
 		return write_regular(t, f, u, pos);
@@ -222,7 +222,7 @@ static int64_t seek_target(const struct file *f, int64_t off, int whence)
 		return -EINVAL;
 	}
 	if (__builtin_add_overflow(base, off, &base))
-		return -EOVERFLOW;
+		return -EINVAL;
 	return base < 0 ? -EINVAL : base;
 }
 

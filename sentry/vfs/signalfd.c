@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All open signalfds are on one list; a signal that is queued anywhere wakes those whose mask has it, and they look again. A
- * wake-up for another process is spurious and harmless; the list is short, and empty in most sandboxes.
+ * All open signalfds are on one list; a signal that is queued anywhere wakes those whose mask has
+ * it, and they look again. A wake-up for another process is spurious and harmless; the list is
+ * short, and empty in most sandboxes.
  *
- * As on Linux the signals are those of the task that reads or polls, not of the creator. Where there is no such task (an
- * epoll that is looked at from a wake-up) the creator's process stands in.
+ * As on Linux the signals are those of the task that reads or polls, not of the creator. Where
+ * there is no such task (an epoll that is looked at from a wake-up) the creator's process stands
+ * in.
  */
 #include "sentry/vfs/signalfd.h"
 
@@ -83,7 +85,9 @@ static void fill_siginfo(struct linux_signalfd_siginfo *o, const struct linux_si
 		o->status = i->kill_chld.status;
 		o->utime = (uint64_t)i->kill_chld.utime;
 		o->stime = (uint64_t)i->kill_chld.stime;
-		/* fallthrough */
+		o->pid = (uint32_t)i->kill_chld.pid;
+		o->uid = i->kill_chld.uid;
+		break;
 	case LAYOUT_KILL:
 		o->pid = (uint32_t)i->kill_chld.pid;
 		o->uid = i->kill_chld.uid;

@@ -12,7 +12,8 @@ struct task;
 struct tgroup;
 
 /* One reference in *ret. */
-MUST_CHECK int signalfd_create_file(struct task *t, uint64_t mask, uint32_t flags, struct file **ret);
+MUST_CHECK int signalfd_create_file(struct task *t, uint64_t mask, uint32_t flags,
+				    struct file **ret);
 /* -EINVAL when @f is no signalfd. */
 MUST_CHECK int signalfd_set_mask(struct file *f, uint64_t mask);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A timer that is read. As on Linux a periodic one is armed again when its expiry is read or asked for: the periods that went
- * by are added then, so that a short interval costs nothing while nobody looks. */
+/* A timer that is read. As on Linux a periodic one is armed again when its expiry is read or asked
+ * for: the periods that went by are added then, so that a short interval costs nothing while nobody
+ * looks. */
 #include "sentry/vfs/timerfd.h"
 
 #include <errno.h>
@@ -143,7 +144,8 @@ static void get_value(struct timerfd *td, struct timerfd_value *v)
 	v->value = td->kt.index ? (td->kt.when > now ? td->kt.when - now : 1) : 0;
 }
 
-int timerfd_set(struct file *f, bool absolute, const struct timerfd_value *v, struct timerfd_value *old)
+int timerfd_set(struct file *f, bool absolute, const struct timerfd_value *v,
+		struct timerfd_value *old)
 {
 	struct timerfd *td = to_timerfd(f);
 	uint64_t when;
@@ -158,7 +160,8 @@ int timerfd_set(struct file *f, bool absolute, const struct timerfd_value *v, st
 	td->interval = v->interval;
 	if (!v->value)
 		return 0;
-	when = absolute ? clock_to_mono(td->clock, v->value) : ns_add_sat(clock_mono_ns(), v->value);
+	when = absolute ? clock_to_mono(td->clock, v->value)
+			: ns_add_sat(clock_mono_ns(), v->value);
 	if (when <= clock_mono_ns()) { /* ready at once, with no turn of the leader in between */
 		td->kt.when = when ? when : clock_mono_ns();
 		timerfd_fire(&td->kt);

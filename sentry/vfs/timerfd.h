@@ -18,7 +18,8 @@ struct timerfd_value {
 /* One reference in *ret. -EINVAL for a clock that timers do not run on, -ENOMEM, -ENFILE. */
 MUST_CHECK int timerfd_create_file(int clock, uint32_t flags, struct file **ret);
 /* -EINVAL when @f is no timerfd. */
-MUST_CHECK int timerfd_set(struct file *f, bool absolute, const struct timerfd_value *v, struct timerfd_value *old);
+MUST_CHECK int timerfd_set(struct file *f, bool absolute, const struct timerfd_value *v,
+			   struct timerfd_value *old);
 MUST_CHECK int timerfd_get(struct file *f, struct timerfd_value *v);
 
 #endif

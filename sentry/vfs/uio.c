@@ -28,7 +28,7 @@ void uio_init_user(struct uio *u, struct task *t, struct uio_seg *seg, uaddr_t b
 
 int uio_init_iov(struct uio *u, struct task *t, struct uio_seg *segs, unsigned cap, uaddr_t iov, uint64_t n)
 {
-	uint64_t total = 0;
+	uint64_t total = 0, end;
 	unsigned i;
 	int err;
 
@@ -42,6 +42,9 @@ int uio_init_iov(struct uio *u, struct task *t, struct uio_seg *segs, unsigned c
 		/* readv(2): the length of one, and so of all, must fit an ssize_t. */
 		if ((int64_t)segs[i].len < 0)
 			return -EINVAL;
+		/* Linux: import_iovec refuses what lies outside of user space before it cuts the length. */
+		if (__builtin_add_overflow(segs[i].base, segs[i].len, &end) || end > GUEST_TASK_SIZE)
+			return -EFAULT;
 		segs[i].len = MIN(segs[i].len, UIO_MAX_BYTES - total);
 		total += segs[i].len;
 	}

@@ -34,17 +34,26 @@ static int security_permission(const struct cred *c, const char *name, int mask)
 	return !(mask & MAY_WRITE) || cred_has_cap(c, cap) ? 0 : -EPERM;
 }
 
+/* A name space without a name. */
+static bool is_bare_prefix(const char *name)
+{
+	return !strcmp(name, XATTR_USER_PREFIX) || !strcmp(name, XATTR_SECURITY_PREFIX) ||
+	       !strcmp(name, XATTR_TRUSTED_PREFIX);
+}
+
 static int xattr_permission(struct task *t, const struct path *p, const char *name, int mask)
 {
 	int err = mask & MAY_WRITE ? path_want_write(p) : 0;
 
 	if (err)
 		return err;
-	if (has_prefix(name, XATTR_USER_PREFIX) && name[XATTR_USER_PREFIX_LEN])
+	if (is_bare_prefix(name))
+		return -EINVAL;
+	if (has_prefix(name, XATTR_USER_PREFIX))
 		return user_permission(t->cred, p->dentry->inode, mask);
-	if (has_prefix(name, XATTR_SECURITY_PREFIX) && name[XATTR_SECURITY_PREFIX_LEN])
+	if (has_prefix(name, XATTR_SECURITY_PREFIX))
 		return security_permission(t->cred, name, mask);
-	if (has_prefix(name, XATTR_TRUSTED_PREFIX) && name[XATTR_TRUSTED_PREFIX_LEN]) {
+	if (has_prefix(name, XATTR_TRUSTED_PREFIX)) {
 		if (cred_has_cap(t->cred, CAP_SYS_ADMIN))
 			return 0;
 		return mask & MAY_WRITE ? -EPERM : -ENODATA;

@@ -16,6 +16,7 @@
 
 #include "sentry/control/channel.h"
 
+static Sbx__Control__Message *config_message;
 static Sbx__Control__SentryConfig *config;
 static int stdio[WIRE_FDS_MAX];
 
@@ -172,15 +173,14 @@ static void forward_signals(pid_t pid)
 
 int main(void)
 {
-	Sbx__Control__Message *m;
 	pid_t pid, helper;
 	unsigned n;
 	int st;
 
-	if (control_recv_config(CONTROL_FD, &m, stdio, &n) != 1 ||
-	    m->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n != 3)
+	if (control_recv_config(CONTROL_FD, &config_message, stdio, &n) != 1 ||
+	    config_message->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n != 3)
 		return 99;
-	config = m->sentry_config;
+	config = config_message->sentry_config;
 	if (config->argv[0][0] == '@')
 		misbehave(config->argv[0]);
 	pid = run_program();

@@ -86,13 +86,15 @@ __attribute__((unused)) static char *gt_edge_page(void)
 	return p;
 }
 
+static const char *gt_base = "/tmp"; /* where the directory of a case is made */
+
 static int gt_run_case(const struct gt_case *c, int n)
 {
-	char dir[64];
+	char dir[300];
 	int st = 0;
 	pid_t pid;
 
-	snprintf(dir, sizeof(dir), "/tmp/gt.%d.%d", (int)getpid(), n);
+	snprintf(dir, sizeof(dir), "%s/gt.%d.%d", gt_base, (int)getpid(), n);
 	mkdir(dir, 0755);
 	fflush(stdout);
 	pid = fork();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A guest made of test code: the real kernel/ over a platform whose contexts run nothing. A test raises traps by hand and
- * looks at what the kernel did with the context. mm, files and event loop are small fakes (fake_guest.c); the system calls
- * are those that the test puts into its own sys_table.
+ * A guest made of test code: the real kernel/ over a platform whose contexts run nothing. A test
+ * raises traps by hand and looks at what the kernel did with the context. mm, files and event loop
+ * are small fakes (fake_guest.c); the system calls are those that the test puts into its own
+ * sys_table.
  */
 #ifndef SBX_TESTS_LIB_FAKE_GUEST_H
 #define SBX_TESTS_LIB_FAKE_GUEST_H
@@ -33,7 +34,7 @@ struct fake_ctx {
 
 struct aspace {
 	int refs;
-	uint8_t mem[FAKE_SIZE];
+	uint8_t mem[FAKE_SIZE] __attribute__((aligned(16)));
 };
 
 extern unsigned fake_reads, fake_writes; /* guest copies so far */
@@ -47,13 +48,14 @@ struct fake_ctx *fake_ctx(struct task *t);
 void *fake_mem(struct task *t, uaddr_t a); /* host view of guest memory */
 
 /* The guest makes a system call. Its result when it was answered by then, else FAKE_BLOCKED. */
-int64_t fake_call(struct task *t, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-		  uint64_t a5);
+int64_t fake_call(struct task *t, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
+		  uint64_t a4, uint64_t a5);
 #define CALL0(t, nr)                fake_call(t, nr, 0, 0, 0, 0, 0, 0)
 #define CALL1(t, nr, a)             fake_call(t, nr, (uint64_t)(a), 0, 0, 0, 0, 0)
 #define CALL2(t, nr, a, b)          fake_call(t, nr, (uint64_t)(a), (uint64_t)(b), 0, 0, 0, 0)
-#define CALL3(t, nr, a, b, c)       fake_call(t, nr, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), 0, 0, 0)
-#define CALL4(t, nr, a, b, c, d)    fake_call(t, nr, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), 0, 0)
+#define CALL3(t, nr, a, b, c) fake_call(t, nr, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), 0, 0, 0)
+#define CALL4(t, nr, a, b, c, d)                                                                   \
+	fake_call(t, nr, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d), 0, 0)
 
 /* The context answers a kick, if there was one. */
 void fake_take_kick(struct task *t);

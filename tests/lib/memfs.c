@@ -168,8 +168,12 @@ static int mem_rename(struct inode *odir, const struct qname *oq, struct inode *
 {
 	struct mem_entry *o = mem_find(mem_i(odir), oq->s, oq->len), *n;
 
+	if (!o)
+		return -ENOENT;
 	if (flags & RENAME_EXCHANGE) {
 		n = mem_find(mem_i(ndir), nq->s, nq->len);
+		if (!n)
+			return -ENOENT;
 		o->in = mem_i(target);
 		n->in = mem_i(in);
 		return 0;
@@ -180,9 +184,9 @@ static int mem_rename(struct inode *odir, const struct qname *oq, struct inode *
 		if (err)
 			return err;
 	}
-	o->in = NULL; /* its reference goes to the new entry */
 	if (mem_add(mem_i(ndir), nq->s, nq->len, mem_i(in)))
 		return -ENOSPC;
+	o->in = NULL;
 	inode_put(in);
 	return 0;
 }
@@ -306,7 +310,10 @@ struct mem_super *memfs_create(bool stable)
 
 void memfs_host_remove(struct mem_inode *dir, const char *name)
 {
-	mem_del(mem_find(dir, name, strlen(name)));
+	struct mem_entry *e = mem_find(dir, name, strlen(name));
+
+	if (e)
+		mem_del(e);
 }
 
 struct mem_inode *memfs_host_create(struct mem_inode *dir, const char *name, uint32_t mode)

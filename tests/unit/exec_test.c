@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "sentry/kernel/cred.h"
+#include "sentry/kernel/futex.h"
 #include "sentry/kernel/kernel.h"
-#include "sentry/kernel/sig.h"
 #include "sentry/loader/exec.h"
 #include "sentry/mm/mm_priv.h"
 #include "tests/lib/tap.h"
@@ -99,9 +99,8 @@ void task_exec_done(struct task *task, const char *comm, char *exe_path)
 	seen_exe = exe_path;
 }
 
-bool sig_pending(const struct task *task)
+void futex_mm_release(struct task *task)
 {
-	return false;
 }
 
 int exec_policy_check(struct task *task, const char *program, const struct exec_strings *strings)

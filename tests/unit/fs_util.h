@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Working on a file system by its operations, by path, as the tests of store, tmpfs and overlay need it. All return what
- * the operation says. Paths have no leading slash; "" is the root. */
+/* Working on a file system by its operations, by path, as the tests of store, tmpfs and overlay need it. All
+ * return what the operation says. Paths have no leading slash; "" is the root. */
 #ifndef SBX_TESTS_UNIT_FS_UTIL_H
 #define SBX_TESTS_UNIT_FS_UTIL_H
 

@@ -27,8 +27,10 @@
 const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[LINUX_SYS_futex] = { "futex", sys_futex, SYS_FULL, "", NULL },
 	[LINUX_SYS_futex_waitv] = { "futex_waitv", sys_futex_waitv, SYS_FULL, "", NULL },
-	[LINUX_SYS_set_robust_list] = { "set_robust_list", sys_set_robust_list, SYS_FULL, "", NULL },
-	[LINUX_SYS_get_robust_list] = { "get_robust_list", sys_get_robust_list, SYS_FULL, "", NULL },
+	[LINUX_SYS_set_robust_list] = { "set_robust_list", sys_set_robust_list, SYS_FULL, "",
+					NULL },
+	[LINUX_SYS_get_robust_list] = { "get_robust_list", sys_get_robust_list, SYS_FULL, "",
+					NULL },
 	[LINUX_SYS_rt_sigaction] = { "rt_sigaction", sys_rt_sigaction, SYS_FULL, "", NULL },
 	[LINUX_SYS_pause] = { "pause", sys_pause, SYS_FULL, "", NULL },
 };
@@ -40,7 +42,8 @@ static uint32_t *word(uaddr_t a)
 	return fake_mem(thr[0], a);
 }
 
-static int64_t futex(struct task *t, uaddr_t a, int op, uint64_t val, uint64_t ts, uaddr_t a2, uint32_t val3)
+static int64_t futex(struct task *t, uaddr_t a, int op, uint64_t val, uint64_t ts, uaddr_t a2,
+		     uint32_t val3)
 {
 	return fake_call(t, LINUX_SYS_futex, a, (uint64_t)op, val, ts, a2, val3);
 }
@@ -93,16 +96,20 @@ static void test_wait_wake(void)
 	*ts = (struct linux_timespec){ 0, 1000000000 };
 	tap_eq(futex(thr[1], W1, FUTEX_WAIT_PRIVATE, 5, TS, 0, 0), -EINVAL, "a bad time");
 	*ts = (struct linux_timespec){ 1, 0 };
-	tap_eq(futex(thr[1], W1, FUTEX_WAIT_BITSET_PRIVATE, 5, TS, 0, 1), -ETIMEDOUT, "an absolute time that has passed");
-	tap_eq(futex(thr[1], W1, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 5, TS, 0, 1), -ETIMEDOUT, "real time");
-	tap_eq(futex(thr[1], W1, FUTEX_WAKE | FUTEX_CLOCK_REALTIME, 5, 0, 0, 1), -ENOSYS, "which a wake does not know");
+	tap_eq(futex(thr[1], W1, FUTEX_WAIT_BITSET_PRIVATE, 5, TS, 0, 1), -ETIMEDOUT,
+	       "an absolute time that has passed");
+	tap_eq(futex(thr[1], W1, FUTEX_WAIT_BITSET_PRIVATE | FUTEX_CLOCK_REALTIME, 5, TS, 0, 1),
+	       -ETIMEDOUT, "real time");
+	tap_eq(futex(thr[1], W1, FUTEX_WAKE | FUTEX_CLOCK_REALTIME, 5, 0, 0, 1), -ENOSYS,
+	       "which a wake does not know");
 }
 
 static void test_signal(void)
 {
 	struct linux_sigaction *act = fake_mem(thr[0], TS + 64);
 
-	*act = (struct linux_sigaction){ 0x401000, LINUX_SA_RESTORER | LINUX_SA_RESTART, 0x402000, 0 };
+	*act = (struct linux_sigaction){ 0x401000, LINUX_SA_RESTORER | LINUX_SA_RESTART, 0x402000,
+					 0 };
 	CALL4(thr[0], LINUX_SYS_rt_sigaction, SIGUSR1, TS + 64, 0, 8);
 	wait_on(thr[1], W1, 5);
 	(void)sig_send_task(thr[1], SIGUSR1, NULL);
@@ -113,9 +120,11 @@ static void test_signal(void)
 	thr[1]->sig_blocked = 0;
 	wait_on(thr[1], W1, 5);
 	(void)sig_send_task(thr[1], SIGUSR1, NULL);
-	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 9, 0, 0, 0), 1, "a wake after the signal, before it acts, counts");
+	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 9, 0, 0, 0), 1,
+	       "a wake after the signal, before it acts, counts");
 	tap_eq(fake_ctx(thr[1])->regs.rip, 0x401000, "the handler runs");
-	tap_eq(*(uint64_t *)fake_mem(thr[1], fake_ctx(thr[1])->regs.rdx + 40 + 13 * 8), 0, "with the wait's success");
+	tap_eq(*(uint64_t *)fake_mem(thr[1], fake_ctx(thr[1])->regs.rdx + 40 + 13 * 8), 0,
+	       "with the wait's success");
 	thr[1]->sig_blocked = 0;
 }
 
@@ -124,14 +133,18 @@ static void test_requeue(void)
 	*word(W1) = 5;
 	for (int i = 1; i < 6; i++)
 		wait_on(thr[i], W1, 5);
-	tap_eq(futex(thr[0], W1, FUTEX_CMP_REQUEUE_PRIVATE, 1, 2, W2, 4), -EAGAIN, "requeue with another value");
-	tap_eq(futex(thr[0], W1, FUTEX_CMP_REQUEUE_PRIVATE, -1, 2, W2, 5), -EINVAL, "negative count");
-	tap_eq(futex(thr[0], W1, FUTEX_CMP_REQUEUE_PRIVATE, 1, 2, W2, 5), 3, "one woken, two moved");
+	tap_eq(futex(thr[0], W1, FUTEX_CMP_REQUEUE_PRIVATE, 1, 2, W2, 4), -EAGAIN,
+	       "requeue with another value");
+	tap_eq(futex(thr[0], W1, FUTEX_CMP_REQUEUE_PRIVATE, -1, 2, W2, 5), -EINVAL,
+	       "negative count");
+	tap_eq(futex(thr[0], W1, FUTEX_CMP_REQUEUE_PRIVATE, 1, 2, W2, 5), 3,
+	       "one woken, two moved");
 	tap_eq(fake_result(thr[1]), 0, "the first was woken");
 	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 9, 0, 0, 0), 2, "two stayed");
 	tap_eq(futex(thr[0], W2, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 1, "the moved are found there");
 	tap_eq(fake_result(thr[2]), 0, "in order");
-	tap_eq(futex(thr[0], W2, FUTEX_REQUEUE_PRIVATE, 0, 9, W2, 0), 1, "requeue to the same place");
+	tap_eq(futex(thr[0], W2, FUTEX_REQUEUE_PRIVATE, 0, 9, W2, 0), 1,
+	       "requeue to the same place");
 	tap_eq(futex(thr[0], W2, FUTEX_WAKE_PRIVATE, 9, 0, 0, 0), 1, "still there");
 	tap_eq(n_blocked(), 0, "none is left");
 }
@@ -163,7 +176,8 @@ static void test_wake_op(void)
 		{ FUTEX_OP_ADD, -1, FUTEX_OP_CMP_GT, 1, 1, 0, false },
 		{ FUTEX_OP_OR, 8, FUTEX_OP_CMP_NE, 1, 1, 9, false },
 		{ FUTEX_OP_ANDN, 1, FUTEX_OP_CMP_LT, 4, 3, 2, true },
-		{ FUTEX_OP_XOR | FUTEX_OP_OPARG_SHIFT, 31, FUTEX_OP_CMP_LE, -1, 0x80000000u, 0, true },
+		{ FUTEX_OP_XOR | FUTEX_OP_OPARG_SHIFT, 31, FUTEX_OP_CMP_LE, -1, 0x80000000u, 0,
+		  true },
 		{ FUTEX_OP_SET, 1, FUTEX_OP_CMP_GE, 0, 0xffffffffu, 1, false },
 	};
 
@@ -175,14 +189,16 @@ static void test_wake_op(void)
 		wait_on(thr[1], W1, 5);
 		wait_on(thr[2], W2, tbl[i].before);
 		park_all();
-		tap_eq(futex(thr[0], W1, FUTEX_WAKE_OP_PRIVATE, 1, 1, W2, enc), tbl[i].second ? 2 : 1, "wake_op %u", i);
+		tap_eq(futex(thr[0], W1, FUTEX_WAKE_OP_PRIVATE, 1, 1, W2, enc),
+		       tbl[i].second ? 2 : 1, "wake_op %u", i);
 		tap_eq(*word(W2), tbl[i].after, "its word");
 		futex(thr[0], W2, FUTEX_WAKE_PRIVATE, 9, 0, 0, 0);
 		for (int k = 3; k < N_THREADS; k++)
 			unpark(thr[k]);
 	}
 	park_all();
-	tap_eq(futex(thr[0], W1, FUTEX_WAKE_OP_PRIVATE, 1, 1, W2, 7u << 28), -ENOSYS, "an unknown operation");
+	tap_eq(futex(thr[0], W1, FUTEX_WAKE_OP_PRIVATE, 1, 1, W2, 7u << 28), -ENOSYS,
+	       "an unknown operation");
 	for (int k = 1; k < N_THREADS; k++)
 		unpark(thr[k]);
 }
@@ -195,8 +211,10 @@ static void test_freeze(void)
 	*word(W2) = 41;
 	CALL0(thr[3], LINUX_SYS_pause);
 	CALL0(thr[4], LINUX_SYS_pause);
-	tap_eq(futex(thr[0], W1, FUTEX_WAKE_OP_PRIVATE, 1, 1, W2, enc), FAKE_BLOCKED, "waits for the running threads");
-	tap_ok(fake_ctx(thr[1])->kicked && fake_ctx(thr[2])->kicked && fake_ctx(thr[5])->kicked, "which are kicked");
+	tap_eq(futex(thr[0], W1, FUTEX_WAKE_OP_PRIVATE, 1, 1, W2, enc), FAKE_BLOCKED,
+	       "waits for the running threads");
+	tap_ok(fake_ctx(thr[1])->kicked && fake_ctx(thr[2])->kicked && fake_ctx(thr[5])->kicked,
+	       "which are kicked");
 	fake_take_kick(thr[1]);
 	tap_eq(thr[1]->state, TASK_STOPPED, "one is held");
 	tap_eq(wait_on(thr[2], W1, 1), FAKE_BLOCKED, "one that makes a call is held at its end");
@@ -204,7 +222,8 @@ static void test_freeze(void)
 	fake_take_kick(thr[5]);
 	tap_eq(*word(W2), 42, "with the last one held it is");
 	tap_eq(fake_result(thr[0]), 0, "the call is answered");
-	tap_ok(fake_ctx(thr[1])->running && fake_ctx(thr[2])->running && fake_ctx(thr[5])->running, "all go on");
+	tap_ok(fake_ctx(thr[1])->running && fake_ctx(thr[2])->running && fake_ctx(thr[5])->running,
+	       "all go on");
 	tap_eq(fake_result(thr[2]), -EAGAIN, "with their results");
 	fake_ctx(thr[2])->kicked = false;
 	/* One that never stops. */
@@ -230,17 +249,21 @@ static void test_pi(void)
 	*word(W1) = 0;
 	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), 0, "a free lock is taken");
 	tap_eq(*word(W1), t0, "the word has the owner");
-	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), -EDEADLK, "twice is a deadlock");
+	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), -EDEADLK,
+	       "twice is a deadlock");
 	unpark(thr[1]);
 	CALL0(thr[0], LINUX_SYS_pause);
 	tap_eq(futex(thr[1], W1, FUTEX_TRYLOCK_PI_PRIVATE, 0, 0, 0, 0), -EAGAIN, "trylock");
-	tap_eq(futex(thr[1], W1, FUTEX_UNLOCK_PI_PRIVATE, 0, 0, 0, 0), -EPERM, "unlock of another's");
+	tap_eq(futex(thr[1], W1, FUTEX_UNLOCK_PI_PRIVATE, 0, 0, 0, 0), -EPERM,
+	       "unlock of another's");
 	tap_eq(futex(thr[1], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), FAKE_BLOCKED, "lock waits");
 	tap_eq(*word(W1), t0 | FUTEX_WAITERS, "and says so in the word");
 	unpark(thr[2]);
-	tap_eq(futex(thr[2], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), FAKE_BLOCKED, "a second waiter");
+	tap_eq(futex(thr[2], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), FAKE_BLOCKED,
+	       "a second waiter");
 	unpark(thr[0]);
-	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), -EINVAL, "a plain wake of PI waiters");
+	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), -EINVAL,
+	       "a plain wake of PI waiters");
 	tap_eq(futex(thr[0], W1, FUTEX_UNLOCK_PI_PRIVATE, 0, 0, 0, 0), 0, "unlock");
 	tap_eq(fake_result(thr[1]), 0, "the first waiter has it");
 	tap_eq(*word(W1), t1 | FUTEX_WAITERS, "the word too");
@@ -252,14 +275,17 @@ static void test_pi(void)
 	*word(W1) = 999999;
 	CALL0(thr[1], LINUX_SYS_pause);
 	CALL0(thr[2], LINUX_SYS_pause);
-	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), -ESRCH, "an owner that is not there");
+	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), -ESRCH,
+	       "an owner that is not there");
 	*word(W1) = t1;
 	*ts = ns_to_timespec(clock_timer_now(0) + 2000000);
-	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, TS, 0, 0), FAKE_BLOCKED, "with a time-out");
+	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, TS, 0, 0), FAKE_BLOCKED,
+	       "with a time-out");
 	fake_pass_time(4000000);
 	tap_eq(fake_result(thr[0]), -ETIMEDOUT, "it ends");
 	/* The owner dies: the waiter gets it with the mark. */
-	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), FAKE_BLOCKED, "waits for a lock");
+	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), FAKE_BLOCKED,
+	       "waits for a lock");
 	futex_mm_release(thr[1]);
 	runq_drain();
 	tap_eq(fake_result(thr[0]), 0, "whose owner dies");
@@ -270,7 +296,10 @@ static void test_pi(void)
 
 static void test_waitv(void)
 {
-	struct { uint64_t val, addr; uint32_t flags, reserved; } *v = fake_mem(thr[0], FAKE_BASE + 0x2000);
+	struct {
+		uint64_t val, addr;
+		uint32_t flags, reserved;
+	} *v = fake_mem(thr[0], FAKE_BASE + 0x2000);
 	const uaddr_t uv = FAKE_BASE + 0x2000;
 
 	*word(W1) = 1;
@@ -280,15 +309,19 @@ static void test_waitv(void)
 	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 0, 0, 0, 0, 0), -EINVAL, "none");
 	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 129, 0, 0, 0, 0), -EINVAL, "too many");
 	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 1, 0, 0, 0), -EINVAL, "flags");
-	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 0, 0, 0, 0), FAKE_BLOCKED, "waits for two");
+	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 0, 0, 0, 0), FAKE_BLOCKED,
+	       "waits for two");
 	tap_eq(futex(thr[0], W2, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 1, "the second is woken");
 	tap_eq(fake_result(thr[1]), 1, "its index");
-	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0, "the first is not waited for any more");
+	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0,
+	       "the first is not waited for any more");
 	v[1].val = 3;
-	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 0, 0, 0, 0), -EAGAIN, "a value differs");
+	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 0, 0, 0, 0), -EAGAIN,
+	       "a value differs");
 	tap_eq(futex(thr[0], W1, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0, "nothing stays queued");
 	v[1].flags = 1;
-	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 0, 0, 0, 0), -EINVAL, "another size");
+	tap_eq(fake_call(thr[1], LINUX_SYS_futex_waitv, uv, 2, 0, 0, 0, 0), -EINVAL,
+	       "another size");
 }
 
 static void test_robust(void)
@@ -303,7 +336,9 @@ static void test_robust(void)
 	tap_eq(CALL2(t, LINUX_SYS_set_robust_list, uhead, 23), -EINVAL, "another size");
 	tap_eq(CALL2(t, LINUX_SYS_set_robust_list, uhead, 24), 0, "a list");
 	tap_eq(CALL3(t, LINUX_SYS_get_robust_list, 0, FAKE_BASE, FAKE_BASE + 8), 0, "is told");
-	tap_ok(*(uint64_t *)fake_mem(t, FAKE_BASE) == uhead && *(uint64_t *)fake_mem(t, FAKE_BASE + 8) == 24, "as set");
+	tap_ok(*(uint64_t *)fake_mem(t, FAKE_BASE) == uhead &&
+		       *(uint64_t *)fake_mem(t, FAKE_BASE + 8) == 24,
+	       "as set");
 	head[0] = u1;
 	head[1] = 32;
 	head[2] = u2; /* pending */
@@ -370,7 +405,8 @@ static void test_shared(void)
 	*word(W1) = 5;
 	*(uint32_t *)fake_mem(child, W1) = 5;
 	tap_eq(futex(child, w, FUTEX_WAIT, 5, 0, 0, 0), FAKE_BLOCKED, "another process waits");
-	tap_eq(futex(thr[0], w, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0, "a private wake does not reach it");
+	tap_eq(futex(thr[0], w, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0), 0,
+	       "a private wake does not reach it");
 	tap_eq(futex(thr[0], w, FUTEX_WAKE, 1, 0, 0, 0), 1, "a shared one does");
 	tap_eq(futex(child, W1, FUTEX_WAIT, 5, 0, 0, 0), FAKE_BLOCKED, "private memory");
 	tap_eq(futex(thr[0], W1, FUTEX_WAKE, 1, 0, 0, 0), 0, "is not shared");

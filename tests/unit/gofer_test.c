@@ -230,13 +230,14 @@ static const char *contents(void)
 }
 
 /* Grants of the fixture. */
-enum { RW = 1, RO, FILE_RO, NESTED, COW };
+enum { RW = 1, RO, FILE_RO, NESTED, COW, PART };
 
 static void make_tree(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
 	static const char *const dirs[] = { "out", "rw", "rw/d", "rw/d/e", "rw/.git", "rw/.git/hooks", "rw/secret", "rw/many",
-					    "rw/nested", "ro", "ro/d", "cow", "rw/hidekids", "rw/hidekids/a" };
+					    "rw/nested", "ro", "ro/d", "cow", "part", "part/usr", "part/usr/bin", "part/work",
+					    "rw/hidekids", "rw/hidekids/a" };
 	int s;
 
 	if (!mkdtemp(top))
@@ -253,6 +254,10 @@ static void make_tree(void)
 	put("ro/f", "ro");
 	put("cow/f", "cow");
 	put("single", "single");
+	put("part/stray", "stray");
+	put("part/etc", "hidden all the same");
+	symlink("usr/bin", at("part/bin"));
+	link(at("part/stray"), at("part/usr/alias"));
 	link(at("rw/secret/key"), at("rw/alias"));
 	symlink(at("out"), at("rw/ldir"));
 	symlink(at("out/secret"), at("rw/lfile"));
@@ -272,9 +277,11 @@ static void start(unsigned budget)
 		{ RW, "rw", SBX__CONTROL__GRANT_MODE__GRANT_RW }, { RO, "ro", SBX__CONTROL__GRANT_MODE__GRANT_RO },
 		{ FILE_RO, "single", SBX__CONTROL__GRANT_MODE__GRANT_RO },
 		{ NESTED, "rw/nested", SBX__CONTROL__GRANT_MODE__GRANT_RO }, { COW, "cow", SBX__CONTROL__GRANT_MODE__GRANT_COW },
+		{ PART, "part", SBX__CONTROL__GRANT_MODE__GRANT_RW },
 	};
 	Sbx__Control__Grant grants[ARRAY_SIZE(gr)], *ptrs[ARRAY_SIZE(gr)];
-	char *hide[] = { strdup(at("rw/secret/key")), strdup(at("rw/hidekids/*")), strdup("/nonexistent/x") };
+	char usr[] = "usr", bin[] = "bin", etc[] = "etc", *only[] = { usr, bin, etc };
+	char *hide[] = { strdup(at("rw/secret/key")), strdup(at("rw/hidekids/*")), strdup("/nonexistent/x"), strdup(at("part/etc")) };
 	char *protect[] = { strdup("**/.git/hooks/**"), strdup("**/.git/config") };
 	REQUEST(q, hello, HELLO, Sbx__Gofer__Hello, MSG(hello, .version = 1));
 	struct sbx_err err = { 0 };
@@ -284,6 +291,10 @@ static void start(unsigned budget)
 		grants[i].id = gr[i].id;
 		grants[i].path = strdup(at(gr[i].path));
 		grants[i].mode = (Sbx__Control__GrantMode)gr[i].mode;
+		if (gr[i].id == PART) {
+			grants[i].only = only;
+			grants[i].n_only = ARRAY_SIZE(only);
+		}
 		ptrs[i] = &grants[i];
 	}
 	cfg.grants = ptrs;
@@ -341,6 +352,33 @@ static void test_walk(void)
 	tap_eq(err_of(&q), EINVAL, "ids must match names");
 	tap_eq(do_walk(1, "missing", 20), ENOENT, "a missing name");
 	for (uint32_t i = 10; i < 13; i++)
+		clunk(i);
+}
+
+/* A grant of which only some names are shown. */
+static void test_only(void)
+{
+	tap_eq(do_attach(PART, 30), 0, "attach a grant with a list of names");
+	tap_eq(do_walk(30, "usr", 31), 0, "a directory on the list");
+	tap_eq(do_walk(30, "bin", 32), 0, "a symlink on the list");
+	tap_eq(do_walk(31, "bin", 33), 0, "the list is not about what is below");
+	tap_eq(do_walk(31, "alias", 34), 0, "nor about other names there");
+	tap_eq(do_walk(30, "work", 35), ENOENT, "a directory that is not on the list");
+	tap_eq(do_walk(30, "stray", 35), ENOENT, "a file that is not on the list");
+	tap_eq(do_walk(30, "missing", 35), ENOENT, "a name that does not exist");
+	tap_eq(do_walk(30, "etc", 35), ENOENT, "a name that is on the list and hidden");
+	tap_eq(listed(30, "usr"), 1, "usr is listed");
+	tap_eq(listed(30, "bin"), 1, "bin is listed");
+	tap_eq(listed(30, "work"), 0, "work is not");
+	tap_eq(listed(30, "stray"), 0, "stray is not");
+	tap_eq(listed(30, "etc"), 0, "nor what is hidden");
+	tap_eq(do_create(30, "stray", 0644, 35), EACCES, "what is not on the list cannot be made");
+	tap_eq(do_unlink(30, "stray", false), EACCES, "nor removed");
+	tap_eq(do_rename(30, "stray", 31, "x", 0), EACCES, "nor moved to where it would show");
+	tap_eq(do_rename(31, "alias", 30, "new", 0), EACCES, "nor can something be moved there");
+	tap_eq(do_unlink(30, "bin", false), 0, "a name on the list can be removed");
+	tap_eq(do_symlink(30, "bin", "usr/bin"), 0, "and made");
+	for (uint32_t i = 30; i < 36; i++)
 		clunk(i);
 }
 
@@ -719,6 +757,7 @@ int main(void)
 	start(16);
 	test_garbage();
 	test_walk();
+	test_only();
 	test_links();
 	test_special();
 	test_read_only();

@@ -34,7 +34,8 @@
 const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[LINUX_SYS_rt_sigaction] = { "rt_sigaction", sys_rt_sigaction, SYS_FULL, "", NULL },
 	[LINUX_SYS_rt_sigprocmask] = { "rt_sigprocmask", sys_rt_sigprocmask, SYS_FULL, "", NULL },
-	[LINUX_SYS_rt_sigtimedwait] = { "rt_sigtimedwait", sys_rt_sigtimedwait, SYS_FULL, "", NULL },
+	[LINUX_SYS_rt_sigtimedwait] = { "rt_sigtimedwait", sys_rt_sigtimedwait, SYS_FULL, "",
+					NULL },
 	[LINUX_SYS_signalfd4] = { "signalfd4", sys_signalfd4, SYS_FULL, "", NULL },
 	[LINUX_SYS_alarm] = { "alarm", sys_alarm, SYS_FULL, "", NULL },
 	[LINUX_SYS_getitimer] = { "getitimer", sys_getitimer, SYS_FULL, "", NULL },
@@ -42,15 +43,19 @@ const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[LINUX_SYS_timer_create] = { "timer_create", sys_timer_create, SYS_FULL, "", NULL },
 	[LINUX_SYS_timer_settime] = { "timer_settime", sys_timer_settime, SYS_FULL, "", NULL },
 	[LINUX_SYS_timer_gettime] = { "timer_gettime", sys_timer_gettime, SYS_FULL, "", NULL },
-	[LINUX_SYS_timer_getoverrun] = { "timer_getoverrun", sys_timer_getoverrun, SYS_FULL, "", NULL },
+	[LINUX_SYS_timer_getoverrun] = { "timer_getoverrun", sys_timer_getoverrun, SYS_FULL, "",
+					 NULL },
 	[LINUX_SYS_timer_delete] = { "timer_delete", sys_timer_delete, SYS_FULL, "", NULL },
 	[LINUX_SYS_timerfd_create] = { "timerfd_create", sys_timerfd_create, SYS_FULL, "", NULL },
-	[LINUX_SYS_timerfd_settime] = { "timerfd_settime", sys_timerfd_settime, SYS_FULL, "", NULL },
-	[LINUX_SYS_timerfd_gettime] = { "timerfd_gettime", sys_timerfd_gettime, SYS_FULL, "", NULL },
+	[LINUX_SYS_timerfd_settime] = { "timerfd_settime", sys_timerfd_settime, SYS_FULL, "",
+					NULL },
+	[LINUX_SYS_timerfd_gettime] = { "timerfd_gettime", sys_timerfd_gettime, SYS_FULL, "",
+					NULL },
 	[LINUX_SYS_clock_gettime] = { "clock_gettime", sys_clock_gettime, SYS_FULL, "", NULL },
 	[LINUX_SYS_clock_getres] = { "clock_getres", sys_clock_getres, SYS_FULL, "", NULL },
 	[LINUX_SYS_clock_settime] = { "clock_settime", sys_clock_settime, SYS_FULL, "", NULL },
-	[LINUX_SYS_clock_nanosleep] = { "clock_nanosleep", sys_clock_nanosleep, SYS_FULL, "", NULL },
+	[LINUX_SYS_clock_nanosleep] = { "clock_nanosleep", sys_clock_nanosleep, SYS_FULL, "",
+					NULL },
 	[LINUX_SYS_adjtimex] = { "adjtimex", sys_adjtimex, SYS_FULL, "", NULL },
 	[LINUX_SYS_gettimeofday] = { "gettimeofday", sys_gettimeofday, SYS_FULL, "", NULL },
 	[LINUX_SYS_time] = { "time", sys_time, SYS_FULL, "", NULL },
@@ -99,7 +104,8 @@ static void test_itimer(struct task *t)
 	put_itimerval(t, 3000, 0);
 	tap_eq(CALL3(t, LINUX_SYS_setitimer, ITIMER_REAL, A1, 0), 0, "ITIMER_REAL");
 	tap_eq(CALL2(t, LINUX_SYS_getitimer, ITIMER_REAL, A2), 0, "getitimer");
-	tap_ok(it->it_value.tv_sec == 0 && it->it_value.tv_usec > 0 && it->it_value.tv_usec <= 3000, "what is left");
+	tap_ok(it->it_value.tv_sec == 0 && it->it_value.tv_usec > 0 && it->it_value.tv_usec <= 3000,
+	       "what is left");
 	fake_pass_time(5 * MS);
 	tap_eq(take(t, SIGALRM, &info), SIGALRM, "it fires");
 	tap_eq(info.si_code, LINUX_SI_KERNEL, "from the kernel");
@@ -125,7 +131,9 @@ static int create(struct task *t, int clock, int notify, int sig)
 {
 	struct linux_sigevent *ev = fake_mem(t, A1);
 
-	*ev = (struct linux_sigevent){ .sigev_value = 0x1122334455667788, .sigev_signo = sig, .sigev_notify = notify };
+	*ev = (struct linux_sigevent){ .sigev_value = 0x1122334455667788,
+				       .sigev_signo = sig,
+				       .sigev_notify = notify };
 	ev->sigev_tid = t->tid;
 	return (int)CALL3(t, LINUX_SYS_timer_create, clock, A1, A2) ?: *(int *)fake_mem(t, A2);
 }
@@ -140,7 +148,8 @@ static void test_posix(struct task *t)
 	tap_eq(create(t, 99, LINUX_SIGEV_SIGNAL, 40), -EINVAL, "no such clock");
 	tap_eq(create(t, CLOCK_MONOTONIC, LINUX_SIGEV_SIGNAL, 0), -EINVAL, "no signal");
 	tap_eq(create(t, CLOCK_MONOTONIC, 3, 40), -EINVAL, "no such notification");
-	tap_eq(CALL3(t, LINUX_SYS_timer_create, CLOCK_MONOTONIC, 0, 8), -EFAULT, "nowhere to put the id");
+	tap_eq(CALL3(t, LINUX_SYS_timer_create, CLOCK_MONOTONIC, 0, 8), -EFAULT,
+	       "nowhere to put the id");
 	id = create(t, CLOCK_MONOTONIC, LINUX_SIGEV_SIGNAL, 40);
 	tap_ok(id >= 0, "create");
 	put_itimerspec(t, 2 * MS, 0);
@@ -149,7 +158,8 @@ static void test_posix(struct task *t)
 	tap_ok(it->it_value.tv_nsec > 0 && it->it_value.tv_nsec <= 2 * MS, "what is left");
 	fake_pass_time(4 * MS);
 	tap_eq(take(t, 40, &info), 40, "it fires");
-	tap_ok(info.si_code == LINUX_SI_TIMER && info.timer.timerid == id && info.timer.value == 0x1122334455667788,
+	tap_ok(info.si_code == LINUX_SI_TIMER && info.timer.timerid == id &&
+		       info.timer.value == 0x1122334455667788,
 	       "siginfo");
 	CALL2(t, LINUX_SYS_timer_gettime, id, A2);
 	tap_eq(it->it_value.tv_nsec, 0, "and is off");
@@ -165,7 +175,8 @@ static void test_posix(struct task *t)
 	tap_ok(it->it_interval.tv_nsec == MS && it->it_value.tv_nsec > 0, "old value");
 	tap_eq(take(t, 40, &info), -EAGAIN, "disarming takes the pending signal back");
 	put_itimerspec(t, 1, 0);
-	tap_eq(CALL4(t, LINUX_SYS_timer_settime, id, TIMER_ABSTIME, A1, 0), 0, "a time that has passed");
+	tap_eq(CALL4(t, LINUX_SYS_timer_settime, id, TIMER_ABSTIME, A1, 0), 0,
+	       "a time that has passed");
 	fake_pass_time(0);
 	tap_eq(take(t, 40, &info), 40, "fires at once");
 	id2 = create(t, CLOCK_REALTIME, LINUX_SIGEV_THREAD_ID, 40);
@@ -234,7 +245,8 @@ static void test_timerfd(struct task *t)
 	uint64_t *ticks = fake_mem(t, A2 + 64);
 	int fd;
 
-	tap_eq(CALL2(t, LINUX_SYS_timerfd_create, CLOCK_TAI, 0), -EINVAL, "timerfd on another clock");
+	tap_eq(CALL2(t, LINUX_SYS_timerfd_create, CLOCK_TAI, 0), -EINVAL,
+	       "timerfd on another clock");
 	tap_eq(CALL2(t, LINUX_SYS_timerfd_create, CLOCK_MONOTONIC, 1), -EINVAL, "unknown flag");
 	fd = (int)CALL2(t, LINUX_SYS_timerfd_create, CLOCK_MONOTONIC, 0);
 	tap_ok(fd >= 0, "timerfd");
@@ -251,7 +263,9 @@ static void test_timerfd(struct task *t)
 	fake_pass_time(5 * MS + MS / 2);
 	tap_ok(read_file(t, fd, A2 + 64, 8) == 8 && *ticks >= 5, "several ticks (%d)", (int)*ticks);
 	tap_eq(CALL2(t, LINUX_SYS_timerfd_gettime, fd, A2), 0, "gettime");
-	tap_ok(it->it_value.tv_nsec > 0 && it->it_value.tv_nsec <= MS && it->it_interval.tv_nsec == MS, "goes on");
+	tap_ok(it->it_value.tv_nsec > 0 && it->it_value.tv_nsec <= MS &&
+		       it->it_interval.tv_nsec == MS,
+	       "goes on");
 	put_itimerspec(t, 1, 0);
 	tap_eq(CALL4(t, LINUX_SYS_timerfd_settime, fd, 1, A1, 0), 0, "absolute, long ago");
 	tap_eq(poll_file(t, fd), POLLIN, "ready at once");
@@ -277,7 +291,9 @@ static void test_signalfd(struct task *t)
 	(void)sig_send_tgroup(t->tg, 41, &info);
 	tap_eq(poll_file(t, fd), POLLIN, "ready");
 	tap_eq(read_file(t, fd, A2, 300), 256, "two at once");
-	tap_ok(si[0].signo == SIGUSR1 && si[0].pid == (uint32_t)t->tg->tgid && si[0].code == LINUX_SI_USER, "kill");
+	tap_ok(si[0].signo == SIGUSR1 && si[0].pid == (uint32_t)t->tg->tgid &&
+		       si[0].code == LINUX_SI_USER,
+	       "kill");
 	tap_ok(si[1].signo == 41 && si[1].ptr == 0x99 && si[1].pid == 7, "sigqueue");
 	*(uint64_t *)fake_mem(t, A1) = SIG_BIT(41);
 	tap_eq(CALL4(t, LINUX_SYS_signalfd4, fd, A1, 8, 0), fd, "another mask");
@@ -298,23 +314,32 @@ static void test_clocks(struct task *t)
 	uint64_t before;
 
 	for (int id = 0; id <= 11; id++)
-		tap_eq(CALL2(t, LINUX_SYS_clock_gettime, id, A2), id == 10 ? -EINVAL : 0, "clock %d", id);
+		tap_eq(CALL2(t, LINUX_SYS_clock_gettime, id, A2), id == 10 ? -EINVAL : 0,
+		       "clock %d", id);
 	before = clock_mono_ns();
 	CALL2(t, LINUX_SYS_clock_gettime, CLOCK_MONOTONIC, A2);
-	tap_ok((uint64_t)ts->tv_sec * 1000000000 + (uint64_t)ts->tv_nsec >= before, "monotonic is the host's");
-	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, -6, A2), 0, "the CPU clock of a process"); /* ~0 << 3 | 2 */
-	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, (int)(~(unsigned)t->tid << 3 | 6), A2), 0, "and of a thread");
-	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, (int)(~99999u << 3 | 6), A2), -EINVAL, "of nobody");
+	tap_ok((uint64_t)ts->tv_sec * 1000000000 + (uint64_t)ts->tv_nsec >= before,
+	       "monotonic is the host's");
+	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, -6, A2), 0,
+	       "the CPU clock of a process"); /* ~0 << 3 | 2 */
+	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, (int)(~(unsigned)t->tid << 3 | 6), A2), 0,
+	       "and of a thread");
+	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, (int)(~99999u << 3 | 6), A2), -EINVAL,
+	       "of nobody");
 	tap_eq(CALL2(t, LINUX_SYS_clock_gettime, CLOCK_MONOTONIC, 8), -EFAULT, "nowhere");
 	tap_eq(CALL2(t, LINUX_SYS_clock_getres, CLOCK_MONOTONIC, 0), 0, "getres");
 	*ts = (struct linux_timespec){ 1, 0 };
 	tap_eq(CALL2(t, LINUX_SYS_clock_settime, CLOCK_REALTIME, A2), -EPERM, "settime");
-	tap_eq(CALL2(t, LINUX_SYS_clock_settime, CLOCK_MONOTONIC, A2), -EINVAL, "of a clock that cannot be set");
-	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, A2, 0), 0, "sleep until the past");
-	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, 0, A2, 0), -EOPNOTSUPP, "on a CPU clock");
+	tap_eq(CALL2(t, LINUX_SYS_clock_settime, CLOCK_MONOTONIC, A2), -EINVAL,
+	       "of a clock that cannot be set");
+	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, CLOCK_MONOTONIC, TIMER_ABSTIME, A2, 0), 0,
+	       "sleep until the past");
+	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, CLOCK_THREAD_CPUTIME_ID, 0, A2, 0), -EOPNOTSUPP,
+	       "on a CPU clock");
 	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, 77, 0, A2, 0), -EINVAL, "on no clock");
 	*ts = ns_to_timespec(clock_real_ns() + 2 * MS);
-	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, CLOCK_REALTIME, TIMER_ABSTIME, A2, 0), FAKE_BLOCKED, "until soon");
+	tap_eq(CALL4(t, LINUX_SYS_clock_nanosleep, CLOCK_REALTIME, TIMER_ABSTIME, A2, 0),
+	       FAKE_BLOCKED, "until soon");
 	fake_pass_time(4 * MS);
 	tap_eq(fake_result(t), 0, "ends");
 	memset(fake_mem(t, A2), 0, sizeof(struct timex));

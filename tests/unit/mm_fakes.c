@@ -23,6 +23,7 @@ bool fake_all_caps;
 int fake_fail_in;
 unsigned fake_applies, fake_ops, fake_writes;
 int fake_deny_write_rc;
+int fake_sealed = -1;
 
 static struct tgroup fake_tgroup;
 static struct cred fake_cred;
@@ -313,6 +314,8 @@ void file_put(struct file *f)
 
 int vfs_mmap(struct file *f, int prot, bool shared, struct file_map *map)
 {
+	if (f - fake_files == fake_sealed && shared && (prot & PROT_WRITE))
+		return -EPERM;
 	map->fd = 100 + (int)(f - fake_files);
 	map->offset = FAKE_MAP_OFFSET;
 	return 0;

@@ -43,6 +43,7 @@ extern unsigned fake_applies;   /* round trips */
 extern unsigned fake_ops;
 extern unsigned fake_writes;
 extern int fake_deny_write_rc;
+extern int fake_sealed;         /* this file may not be mapped shared and writable */
 
 /* Sets all up: kernel, task with an empty mm, limits infinite. */
 void fakes_init(void);

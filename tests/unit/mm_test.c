@@ -224,9 +224,13 @@ static void test_files(void)
 	args.len = 2 * PAGE_SIZE;
 	tap_eq(mm_map(t, &args, false), -EOVERFLOW, "an offset that wraps");
 	fake_file_init(2, O_RDWR);
-	fake_files[2].seals = F_SEAL_WRITE;
+	fake_sealed = 2;
 	args = (struct mm_map_args){ .len = PAGE_SIZE, .prot = RW, .flags = MM_MAP_SHARED, .file = &fake_files[2] };
 	tap_eq(mm_map(t, &args, false), -EPERM, "a sealed memfd");
+	args.prot = PROT_READ;
+	a = mm_map(t, &args, false);
+	tap_ok(a > 0 && mm_protect(t, (uaddr_t)a, PAGE_SIZE, RW, false) == -EACCES, "... can be read for ever");
+	fake_sealed = -1;
 	mm_put(t->mm);
 	t->mm = NULL;
 	tap_eq(ref_count(&fake_files[0].ref), 1, "references are dropped");

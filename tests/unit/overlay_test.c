@@ -45,9 +45,6 @@ static void finish(const char *what)
 	tap_ok(store->used_bytes == 0 && store->used_inodes == 0 && store->used_meta == 0 &&
 		       kernel.counters.inodes == 0 && kernel.counters.files == 0,
 	       "%s: nothing is left", what);
-	printf("# bytes %llu inodes %llu meta %llu objects %u files %u\n", (unsigned long long)store->used_bytes,
-	       (unsigned long long)store->used_inodes, (unsigned long long)store->used_meta, kernel.counters.inodes,
-	       kernel.counters.files);
 	store_destroy(store);
 }
 
@@ -150,7 +147,8 @@ static void test_rename_dir(void)
 	(void)!fsu_mkdir(lower, "empty");
 	overlay_start();
 	tap_eq(fsu_rename(sb, "d", "moved", 0), 0, "rename a lower directory");
-	tap_ok(list_is("", "empty moved") && list_is("moved", "g sub") && text_is("moved/sub/f", "f"), "all comes along");
+	tap_ok(list_is("", "empty moved") && list_is("moved", "g sub") && text_is("moved/sub/f", "f"),
+	       "all comes along");
 	tap_eq(fsu_put(sb, "moved/sub/f", "F"), 0, "write below it");
 	tap_ok(text_is("moved/sub/f", "F"), "is seen");
 	tap_eq(fsu_mkdir(sb, "d"), 0, "the old name is free");

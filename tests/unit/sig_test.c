@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals end to end: the real kernel over a platform that runs nothing (tests/lib/fake_guest.h). */
+/* Signals end to end: the real kernel over a platform that runs nothing
+ * (tests/lib/fake_guest.h). */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -29,7 +30,8 @@
 #define SCRATCH  (FAKE_BASE + 0x100)
 #define ALTSTACK (FAKE_BASE + 0x30000)
 
-/* Calls of the test itself: one that blocks until an event, and returns a chosen code when it is interrupted. */
+/* Calls of the test itself: one that blocks until an event, and returns a chosen code when it is
+ * interrupted. */
 #define NR_WAIT 400
 static struct waitq test_wq;
 static int test_intr;
@@ -51,8 +53,10 @@ const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[LINUX_SYS_rt_sigaction] = { "rt_sigaction", sys_rt_sigaction, SYS_FULL, "", NULL },
 	[LINUX_SYS_rt_sigprocmask] = { "rt_sigprocmask", sys_rt_sigprocmask, SYS_FULL, "", NULL },
 	[LINUX_SYS_rt_sigpending] = { "rt_sigpending", sys_rt_sigpending, SYS_FULL, "", NULL },
-	[LINUX_SYS_rt_sigtimedwait] = { "rt_sigtimedwait", sys_rt_sigtimedwait, SYS_FULL, "", NULL },
-	[LINUX_SYS_rt_sigqueueinfo] = { "rt_sigqueueinfo", sys_rt_sigqueueinfo, SYS_FULL, "", NULL },
+	[LINUX_SYS_rt_sigtimedwait] = { "rt_sigtimedwait", sys_rt_sigtimedwait, SYS_FULL, "",
+					NULL },
+	[LINUX_SYS_rt_sigqueueinfo] = { "rt_sigqueueinfo", sys_rt_sigqueueinfo, SYS_FULL, "",
+					NULL },
 	[LINUX_SYS_rt_sigsuspend] = { "rt_sigsuspend", sys_rt_sigsuspend, SYS_FULL, "", NULL },
 	[LINUX_SYS_rt_sigreturn] = { "rt_sigreturn", sys_rt_sigreturn, SYS_FULL, "", NULL },
 	[LINUX_SYS_sigaltstack] = { "sigaltstack", sys_sigaltstack, SYS_FULL, "", NULL },
@@ -75,7 +79,8 @@ static void set_handler(struct task *t, int sig, uint64_t handler, uint64_t flag
 static void block(struct task *t, uint64_t mask)
 {
 	*(uint64_t *)fake_mem(t, SCRATCH) = mask;
-	CALL4(t, LINUX_SYS_rt_sigprocmask, SIG_SETMASK, SCRATCH, 0, 8); /* may end in a handler, or stopped */
+	CALL4(t, LINUX_SYS_rt_sigprocmask, SIG_SETMASK, SCRATCH, 0,
+	      8); /* may end in a handler, or stopped */
 }
 
 /* The handler returns: its ret, then the restorer's rt_sigreturn. */
@@ -160,10 +165,12 @@ static void test_handler(struct task *t)
 	tap_eq(uc_of(t)->uc_mcontext.ip, before.rip + 2, "rip is behind the call");
 	tap_eq(info_of(t)->si_signo, SIGUSR1, "siginfo");
 	tap_eq(info_of(t)->kill_chld.pid, t->tg->tgid, "si_pid");
-	tap_eq(t->sig_blocked, (long long)(SIG_BIT(SIGUSR1) | SIG_BIT(SIGUSR2)), "mask of the handler");
+	tap_eq(t->sig_blocked, (long long)(SIG_BIT(SIGUSR1) | SIG_BIT(SIGUSR2)),
+	       "mask of the handler");
 	tap_eq(c->fpu[32], 0, "the handler has a fresh FPU");
 	tap_eq(uc_of(t)->uc_mcontext.fpstate % 64, 0, "FPU state is aligned");
-	tap_ok(before.rsp - (c->regs.rdx + 304) >= 128 && c->regs.rsp < before.rsp - 128, "the red zone is spared");
+	tap_ok(before.rsp - (c->regs.rdx + 304) >= 128 && c->regs.rsp < before.rsp - 128,
+	       "the red zone is spared");
 	CALL2(t, LINUX_SYS_kill, t->tg->tgid, SIGUSR2);
 	c->regs.rbx = 99;
 	set_handler(t, SIGUSR2, HANDLER, LINUX_SA_SIGINFO, 0);
@@ -174,7 +181,8 @@ static void test_handler(struct task *t)
 	tap_ok(in_handler(t, SIGUSR2), "a signal that the mask held back comes after sigreturn");
 	handler_returns(t);
 	tap_ok(c->running && c->regs.rip == before.rip + 2, "sigreturn goes on behind the call");
-	tap_ok(c->regs.rbx == 0x1234 && c->regs.rsp == before.rsp && c->regs.rax == 0, "registers are back");
+	tap_ok(c->regs.rbx == 0x1234 && c->regs.rsp == before.rsp && c->regs.rax == 0,
+	       "registers are back");
 	tap_eq(c->fpu[32], 0x5a, "FPU state is back");
 	tap_eq(t->sig_blocked, 0, "mask is back");
 }
@@ -229,8 +237,10 @@ static void test_restart(struct task *t)
 			runq_drain();
 			tap_ok(in_handler(t, SIGUSR1), "handler interrupts it");
 			handler_returns(t);
-			tap_eq(c->regs.rip, restart ? rip : rip + 2, "code %d, SA_RESTART %d: rip", tbl[i].code, sa);
-			tap_eq(c->regs.rax, restart ? NR_WAIT : -EINTR, "code %d, SA_RESTART %d: rax", tbl[i].code, sa);
+			tap_eq(c->regs.rip, restart ? rip : rip + 2, "code %d, SA_RESTART %d: rip",
+			       tbl[i].code, sa);
+			tap_eq(c->regs.rax, restart ? NR_WAIT : -EINTR,
+			       "code %d, SA_RESTART %d: rax", tbl[i].code, sa);
 		}
 		/* Without a handler: run again inside, no register access. */
 		test_intr = tbl[i].code;
@@ -242,13 +252,16 @@ static void test_restart(struct task *t)
 		(void)sig_send_tgroup(t->tg, SIGWINCH, NULL);
 		tap_ok(t->state == TASK_BLOCKED, "ignored signals do not even wake it");
 		(void)sig_send_tgroup(t->tg, SIGURG, NULL);
-		t->sighand->act[SIGURG - 1].handler = LINUX_SIG_DFL; /* by another thread, meanwhile */
+		t->sighand->act[SIGURG - 1].handler =
+			LINUX_SIG_DFL; /* by another thread, meanwhile */
 		runq_drain();
-		tap_ok(test_runs == 2 && t->state == TASK_BLOCKED, "code %d: runs again and waits", tbl[i].code);
+		tap_ok(test_runs == 2 && t->state == TASK_BLOCKED, "code %d: runs again and waits",
+		       tbl[i].code);
 		test_event = 5;
 		waitq_wake(&test_wq, 1);
 		runq_drain();
-		tap_ok(fake_result(t) == 5 && c->n_regs_get == 0, "its result is not changed, no register was looked at");
+		tap_ok(fake_result(t) == 5 && c->n_regs_get == 0,
+		       "its result is not changed, no register was looked at");
 		test_event = 0;
 	}
 }
@@ -270,12 +283,14 @@ static void test_sigsuspend(struct task *t)
 	(void)sig_send_tgroup(t->tg, SIGUSR1, NULL);
 	runq_drain();
 	tap_ok(in_handler(t, SIGUSR1), "the other one does");
-	tap_eq(t->sig_blocked, (long long)(SIG_BIT(SIGUSR2) | SIG_BIT(SIGUSR1)), "handler runs with the temporary mask");
+	tap_eq(t->sig_blocked, (long long)(SIG_BIT(SIGUSR2) | SIG_BIT(SIGUSR1)),
+	       "handler runs with the temporary mask");
 	handler_returns(t);
 	/* The old mask lets SIGUSR2 through now. */
 	tap_ok(in_handler(t, SIGUSR2), "the held one comes with the old mask");
 	handler_returns(t);
-	tap_ok(c->regs.rip == rip + 2 && c->regs.rax == (uint64_t)-EINTR, "sigsuspend returns EINTR");
+	tap_ok(c->regs.rip == rip + 2 && c->regs.rax == (uint64_t)-EINTR,
+	       "sigsuspend returns EINTR");
 	tap_eq(t->sig_blocked, (long long)SIG_BIT(SIGUSR1), "old mask restored");
 	block(t, 0);
 }
@@ -287,16 +302,20 @@ static void test_sigtimedwait(struct task *t)
 	block(t, SIG_BIT(SIGUSR1) | SIG_BIT(40));
 	*(uint64_t *)fake_mem(t, SCRATCH) = SIG_BIT(SIGUSR1) | SIG_BIT(40);
 	*ts = (struct linux_timespec){ 0, 0 };
-	tap_eq(CALL4(t, LINUX_SYS_rt_sigtimedwait, SCRATCH, 0, SCRATCH + 64, 8), -EAGAIN, "poll finds nothing");
+	tap_eq(CALL4(t, LINUX_SYS_rt_sigtimedwait, SCRATCH, 0, SCRATCH + 64, 8), -EAGAIN,
+	       "poll finds nothing");
 	*ts = (struct linux_timespec){ 0, 2000000 };
-	tap_eq(CALL4(t, LINUX_SYS_rt_sigtimedwait, SCRATCH, 0, SCRATCH + 64, 8), FAKE_BLOCKED, "it waits");
+	tap_eq(CALL4(t, LINUX_SYS_rt_sigtimedwait, SCRATCH, 0, SCRATCH + 64, 8), FAKE_BLOCKED,
+	       "it waits");
 	fake_pass_time(4000000);
 	tap_eq(fake_result(t), -EAGAIN, "and times out");
-	tap_eq(CALL4(t, LINUX_SYS_rt_sigtimedwait, SCRATCH, SCRATCH + 128, 0, 8), FAKE_BLOCKED, "it waits for ever");
+	tap_eq(CALL4(t, LINUX_SYS_rt_sigtimedwait, SCRATCH, SCRATCH + 128, 0, 8), FAKE_BLOCKED,
+	       "it waits for ever");
 	(void)sig_send_tgroup(t->tg, 40, NULL);
 	runq_drain();
 	tap_eq(fake_result(t), 40, "until a signal comes");
-	tap_eq(((struct linux_siginfo *)fake_mem(t, SCRATCH + 128))->si_code, LINUX_SI_KERNEL, "with its siginfo");
+	tap_eq(((struct linux_siginfo *)fake_mem(t, SCRATCH + 128))->si_code, LINUX_SI_KERNEL,
+	       "with its siginfo");
 	tap_eq(sig_pending_set(t), 0, "which is taken");
 	set_handler(t, SIGUSR2, HANDLER, LINUX_SA_RESTART, 0);
 	*(uint64_t *)fake_mem(t, SCRATCH) = SIG_BIT(40);
@@ -315,7 +334,8 @@ static void test_nanosleep(struct task *t)
 
 	set_handler(t, SIGUSR1, HANDLER, LINUX_SA_RESTART, 0);
 	*ts = (struct linux_timespec){ 0, 3000000 };
-	tap_eq(CALL2(t, LINUX_SYS_nanosleep, SCRATCH, SCRATCH + 16), FAKE_BLOCKED, "nanosleep blocks");
+	tap_eq(CALL2(t, LINUX_SYS_nanosleep, SCRATCH, SCRATCH + 16), FAKE_BLOCKED,
+	       "nanosleep blocks");
 	fake_pass_time(5000000);
 	tap_eq(fake_result(t), 0, "and ends");
 	*ts = (struct linux_timespec){ 5, 0 };
@@ -345,7 +365,8 @@ static void test_altstack(struct task *t)
 	*ss = (struct linux_stack){ ALTSTACK, 0, 0, 8192 };
 	CALL2(t, LINUX_SYS_kill, t->tg->tgid, SIGUSR1);
 	tap_ok(c->regs.rsp > ALTSTACK && c->regs.rsp < ALTSTACK + 8192, "the handler runs on it");
-	tap_eq(CALL2(t, LINUX_SYS_sigaltstack, SCRATCH, SCRATCH + 32), -EPERM, "it cannot be changed from there");
+	tap_eq(CALL2(t, LINUX_SYS_sigaltstack, SCRATCH, SCRATCH + 32), -EPERM,
+	       "it cannot be changed from there");
 	tap_eq(CALL2(t, LINUX_SYS_sigaltstack, 0, SCRATCH + 32), 0, "but be asked");
 	tap_eq(old->ss_flags, LINUX_SS_ONSTACK, "and says so");
 	handler_returns(t);
@@ -368,7 +389,8 @@ static void test_threads(struct task *t)
 	tap_ok(u->sighand == t->sighand, "threads share handlers");
 	block(t, SIG_BIT(SIGUSR1));
 	(void)sig_send_tgroup(t->tg, SIGUSR1, NULL);
-	tap_ok(fake_ctx(u)->kicked && !fake_ctx(t)->kicked, "a group signal goes to the thread that takes it");
+	tap_ok(fake_ctx(u)->kicked && !fake_ctx(t)->kicked,
+	       "a group signal goes to the thread that takes it");
 	fake_take_kick(u);
 	tap_ok(in_handler(u, SIGUSR1), "in its handler");
 	handler_returns(u);
@@ -386,7 +408,8 @@ static void test_threads(struct task *t)
 	tap_ok(fake_ctx(u)->kicked, "u is asked");
 	fake_ctx(u)->kicked = false;
 	tap_eq(CALL3(t, LINUX_SYS_tgkill, t->tg->tgid, u->tid, 0), 0, "tgkill 0 checks");
-	tap_eq(CALL3(t, LINUX_SYS_tgkill, t->tg->tgid + 100, u->tid, 0), -ESRCH, "tgkill with another tgid");
+	tap_eq(CALL3(t, LINUX_SYS_tgkill, t->tg->tgid + 100, u->tid, 0), -ESRCH,
+	       "tgkill with another tgid");
 	task_exit(u, 0);
 	block(t, 0);
 	tap_ok(in_handler(t, SIGUSR2), "the signal of a thread that ended is not lost");
@@ -416,7 +439,8 @@ static void test_stop(struct task *parent)
 	tap_eq(CALL2(parent, LINUX_SYS_kill, tg->tgid, SIGSTOP), 0, "SIGSTOP");
 	tap_ok(fake_ctx(t)->kicked && !tg->stopped, "the running thread is kicked");
 	fake_take_kick(t);
-	tap_ok(tg->stopped && t->state == TASK_STOPPED && u->state == TASK_STOPPED, "all threads have stopped");
+	tap_ok(tg->stopped && t->state == TASK_STOPPED && u->state == TASK_STOPPED,
+	       "all threads have stopped");
 	tap_ok(in_handler(parent, SIGCHLD) || fake_ctx(parent)->kicked, "the parent is told");
 	fake_take_kick(parent);
 	tap_eq(info_of(parent)->si_signo, SIGCHLD, "by SIGCHLD");
@@ -497,12 +521,13 @@ static void test_fatal(struct task *parent)
 		tg->rlim[RLIMIT_CORE].cur = tbl[i].core_limit ? 1 : 0;
 		tg->dumpable = true;
 		CALL2(t, LINUX_SYS_kill, tg->tgid, tbl[i].sig);
-		tap_ok(tg->dead && tg->group_exit_code == tbl[i].status, "signal %d ends it: %#x", tbl[i].sig,
-		       tg->group_exit_code);
+		tap_ok(tg->dead && tg->group_exit_code == tbl[i].status, "signal %d ends it: %#x",
+		       tbl[i].sig, tg->group_exit_code);
 		tap_ok(tg->reaped, "SA_NOCLDWAIT: reaped at once");
 		fake_take_kick(parent);
 		tap_ok(in_handler(parent, SIGCHLD), "but the signal comes");
-		tap_eq(info_of(parent)->si_code, tbl[i].status & 0x80 ? CLD_DUMPED : CLD_KILLED, "si_code");
+		tap_eq(info_of(parent)->si_code, tbl[i].status & 0x80 ? CLD_DUMPED : CLD_KILLED,
+		       "si_code");
 		handler_returns(parent);
 		tgroup_put(tg);
 		task_put(t);
@@ -511,7 +536,8 @@ static void test_fatal(struct task *parent)
 
 static void test_faults(struct task *parent)
 {
-	const struct trap segv = { .kind = TRAP_FAULT, .fault = { SIGSEGV, SEGV_MAPERR, 0xdead000, 6, 14 } };
+	const struct trap segv = { .kind = TRAP_FAULT,
+				   .fault = { SIGSEGV, SEGV_MAPERR, 0xdead000, 6, 14 } };
 	struct task *t = fake_fork(parent);
 	struct tgroup *tg = tgroup_get(t->tg);
 	struct fake_ctx *c = fake_ctx(t);
@@ -535,7 +561,8 @@ static void test_faults(struct task *parent)
 	set_handler(t, SIGUSR1, HANDLER, 0, 0);
 	fake_ctx(t)->regs.rsp = FAKE_BASE + 0x200; /* no room below */
 	CALL2(t, LINUX_SYS_kill, tg->tgid, SIGUSR1);
-	tap_ok(tg->dead && (tg->group_exit_code & 0x7f) == SIGSEGV, "a frame that cannot be written is SIGSEGV");
+	tap_ok(tg->dead && (tg->group_exit_code & 0x7f) == SIGSEGV,
+	       "a frame that cannot be written is SIGSEGV");
 	tgroup_put(tg);
 	task_put(t);
 	child_signal(parent);
@@ -566,13 +593,15 @@ static void test_kill(struct task *t)
 	tap_eq(CALL2(t, LINUX_SYS_kill, -(int64_t)t->tg->pgid, 0), 0, "kill of the group");
 	cred_put(child->cred);
 	child->cred = user;
-	tap_eq(CALL2(child, LINUX_SYS_kill, t->tg->tgid, SIGTERM), -EPERM, "another user's process");
+	tap_eq(CALL2(child, LINUX_SYS_kill, t->tg->tgid, SIGTERM), -EPERM,
+	       "another user's process");
 	tap_eq(CALL2(child, LINUX_SYS_kill, t->tg->tgid, SIGCONT), 0, "SIGCONT within the session");
 	tap_eq(CALL2(child, LINUX_SYS_kill, 1, 0), -EPERM, "pid 1 belongs to root");
 	tap_eq(CALL2(child, LINUX_SYS_kill, -1, SIGTERM), 0, "kill -1 reaches nobody");
 	memset(info, 0, sizeof(*info));
 	info->si_code = LINUX_SI_USER;
-	tap_eq(CALL3(t, LINUX_SYS_rt_sigqueueinfo, child->tg->tgid, SIGUSR1, SCRATCH), -EPERM, "SI_USER cannot be forged");
+	tap_eq(CALL3(t, LINUX_SYS_rt_sigqueueinfo, child->tg->tgid, SIGUSR1, SCRATCH), -EPERM,
+	       "SI_USER cannot be forged");
 	info->si_code = LINUX_SI_QUEUE;
 	block(child, SIG_BIT(40));
 	*(volatile uint64_t *)fake_mem(t, SCRATCH) = 0;
@@ -580,7 +609,8 @@ static void test_kill(struct task *t)
 	tap_eq(CALL3(t, LINUX_SYS_rt_sigqueueinfo, child->tg->tgid, 40, SCRATCH), 0, "sigqueue");
 	tap_ok(sig_pending_set(child) & SIG_BIT(40), "is queued");
 	child->tg->rlim[RLIMIT_SIGPENDING].cur = 0;
-	tap_eq(CALL3(t, LINUX_SYS_rt_sigqueueinfo, child->tg->tgid, 40, SCRATCH), -EAGAIN, "RLIMIT_SIGPENDING");
+	tap_eq(CALL3(t, LINUX_SYS_rt_sigqueueinfo, child->tg->tgid, 40, SCRATCH), -EAGAIN,
+	       "RLIMIT_SIGPENDING");
 	set_handler(child, 40, LINUX_SIG_IGN, 0, 0);
 	tap_eq(sig_pending_set(child), 0, "ignoring discards what is pending");
 	set_handler(t, SIGCHLD, LINUX_SIG_IGN, 0, 0);
@@ -612,7 +642,8 @@ static void test_exec(struct task *t)
 	tap_eq(sig_exec(t), 0, "exec");
 	tap_eq(t->sighand->act[SIGUSR1 - 1].handler, LINUX_SIG_DFL, "handlers are reset");
 	tap_eq(t->sighand->act[SIGUSR2 - 1].handler, LINUX_SIG_IGN, "ignored ones stay");
-	tap_ok((sig_pending_set(t) & SIG_BIT(SIGUSR1)) && t->sig_blocked == SIG_BIT(SIGUSR1), "mask and pending stay");
+	tap_ok((sig_pending_set(t) & SIG_BIT(SIGUSR1)) && t->sig_blocked == SIG_BIT(SIGUSR1),
+	       "mask and pending stay");
 	set_handler(t, SIGUSR1, LINUX_SIG_IGN, 0, 0);
 	block(t, 0);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our frame against the one that the host's Linux pushes for this very process, and hostile frames. */
+/* Our frame against the one that the host's Linux pushes for this very process, and hostile
+ * frames. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ static void on_signal(int sig, siginfo_t *info, void *ctx)
 	memcpy(&host.sw, (char *)uc->uc_mcontext.fpregs + LINUX_FXSAVE_SW_BYTES, sizeof(host.sw));
 	memcpy(host.gregs, uc->uc_mcontext.gregs, sizeof(host.gregs));
 	if (host.sw.magic1 == LINUX_FP_XSTATE_MAGIC1)
-		memcpy(&host.magic2, (char *)uc->uc_mcontext.fpregs + host.sw.xstate_size, sizeof(host.magic2));
+		memcpy(&host.magic2, (char *)uc->uc_mcontext.fpregs + host.sw.xstate_size,
+		       sizeof(host.magic2));
 }
 
 static void capture(void)
@@ -59,9 +61,11 @@ static void test_layout(void)
 
 	capture();
 	tap_eq(host.frame % 16, 8, "host: frame alignment");
-	tap_eq(host.info - host.uc, sizeof(struct linux_ucontext), "host: siginfo follows the ucontext");
+	tap_eq(host.info - host.uc, sizeof(struct linux_ucontext),
+	       "host: siginfo follows the ucontext");
 	tap_eq(host.fpstate % 64, 0, "host: FPU state alignment");
-	tap_ok(host.fpstate - host.frame >= FRAME_HEAD && host.fpstate - host.frame < FRAME_HEAD + 32,
+	tap_ok(host.fpstate - host.frame >= FRAME_HEAD &&
+		       host.fpstate - host.frame < FRAME_HEAD + 32,
 	       "host: FPU state follows the frame");
 	tap_eq(sc->fpstate, (long long)(uintptr_t)host.fpstate, "fpstate");
 	tap_eq(sc->ip, host.gregs[REG_RIP], "rip");
@@ -80,7 +84,9 @@ static void test_layout(void)
 		tap_skip("the host has no XSAVE", "marks of the FPU state");
 		return;
 	}
-	tap_eq(host.copy.uc_flags, LINUX_UC_FP_XSTATE | LINUX_UC_SIGCONTEXT_SS | LINUX_UC_STRICT_RESTORE_SS, "uc_flags");
+	tap_eq(host.copy.uc_flags,
+	       LINUX_UC_FP_XSTATE | LINUX_UC_SIGCONTEXT_SS | LINUX_UC_STRICT_RESTORE_SS,
+	       "uc_flags");
 	tap_eq(host.magic2, LINUX_FP_XSTATE_MAGIC2, "end mark");
 	tap_eq(host.sw.extended_size, host.sw.xstate_size + 4, "extended_size counts the end mark");
 }
@@ -91,31 +97,37 @@ static const struct linux_sigaction action = {
 	.restorer = 0x402000,
 };
 
-/* The same stack pointer gives the same places as the host's Linux, for the host's size of FPU state. */
+/* The same stack pointer gives the same places as the host's Linux, for the host's size of FPU
+ * state. */
 static void test_places(struct task *t)
 {
 	struct gregs r = { .rsp = FAKE_BASE + 0x8000, .rip = 1, .eflags = 0x10746 };
 	const struct linux_siginfo info = { .si_signo = SIGUSR1, .si_code = -1 };
-	uint64_t fp = (r.rsp - 128 - (FAKE_FPU_SIZE + 4)) & ~63ull, frame = ((fp - FRAME_HEAD) & ~15ull) - 8;
+	uint64_t fp = (r.rsp - 128 - (FAKE_FPU_SIZE + 4)) & ~63ull,
+		 frame = ((fp - FRAME_HEAD) & ~15ull) - 8;
 	struct linux_fpx_sw_bytes sw;
 	struct linux_ucontext *uc;
 	uint64_t host_sp = (uint64_t)host.gregs[REG_RSP];
 
 	if (host.sw.magic1 == LINUX_FP_XSTATE_MAGIC1)
-		tap_eq((host_sp - 128 - host.sw.extended_size) & ~63ull, (long long)host.fpstate, "host: by the same rule");
-	tap_eq(((host.fpstate - FRAME_HEAD) & ~15ull) - 8, (long long)host.frame, "host: frame by the same rule");
+		tap_eq((host_sp - 128 - host.sw.extended_size) & ~63ull, (long long)host.fpstate,
+		       "host: by the same rule");
+	tap_eq(((host.fpstate - FRAME_HEAD) & ~15ull) - 8, (long long)host.frame,
+	       "host: frame by the same rule");
 	tap_eq(sigframe_push(t, &action, &info, 0x55, &r), 0, "push");
 	tap_eq(r.rsp, (long long)frame, "frame");
 	uc = fake_mem(t, frame + 8);
 	tap_eq(uc->uc_mcontext.fpstate, (long long)fp, "FPU state");
-	tap_ok(r.rdi == SIGUSR1 && r.rsi == frame + 312 && r.rdx == frame + 8 && r.rax == 0, "arguments");
+	tap_ok(r.rdi == SIGUSR1 && r.rsi == frame + 312 && r.rdx == frame + 8 && r.rax == 0,
+	       "arguments");
 	tap_eq(r.eflags, 0x10746 & ~0x10500, "DF, TF and RF are off");
 	tap_eq(uc->uc_mcontext.flags, 0x10746, "but kept in the frame");
 	tap_eq(uc->uc_flags, 7, "uc_flags");
 	tap_eq(uc->uc_sigmask, 0x55, "mask");
 	memcpy(&sw, (char *)fake_mem(t, fp) + LINUX_FXSAVE_SW_BYTES, sizeof(sw));
 	tap_ok(sw.magic1 == LINUX_FP_XSTATE_MAGIC1 &&
-	       *(uint32_t *)fake_mem(t, fp + sw.xstate_size) == LINUX_FP_XSTATE_MAGIC2, "both marks");
+		       *(uint32_t *)fake_mem(t, fp + sw.xstate_size) == LINUX_FP_XSTATE_MAGIC2,
+	       "both marks");
 }
 
 static void test_refused(struct task *t)
@@ -138,7 +150,8 @@ static void test_refused(struct task *t)
 	t->altstack_size = 1000; /* as if it had shrunk: smaller than a frame */
 	t->altstack_flags = 0;
 	r.rsp = FAKE_BASE + 0x8000;
-	tap_eq(sigframe_push(t, &act, &info, 0, &r), -EFAULT, "a frame that leaves the alternate stack");
+	tap_eq(sigframe_push(t, &act, &info, 0, &r), -EFAULT,
+	       "a frame that leaves the alternate stack");
 	tap_eq(r.rsp, FAKE_BASE + 0x8000, "registers are untouched by failures");
 	t->altstack_size = 0;
 	t->altstack_flags = LINUX_SS_DISABLE;
@@ -172,35 +185,41 @@ static void test_pop(struct task *t)
 
 	uc = fresh(t, &r);
 	uc->uc_mcontext.fpstate = 0;
-	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[0] == 0, "no FPU state: the initial one");
+	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[0] == 0,
+	       "no FPU state: the initial one");
 
 	uc = fresh(t, &r);
 	fp = uc->uc_mcontext.fpstate;
 	fpu = fake_mem(t, fp);
 	memcpy(fake_mem(t, FAKE_BASE + 0x1000), fpu, FAKE_FPU_SIZE + 4);
 	uc->uc_mcontext.fpstate = FAKE_BASE + 0x1000;
-	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[600] == 0x33, "FPU state elsewhere");
+	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[600] == 0x33,
+	       "FPU state elsewhere");
 
 	uc = fresh(t, &r);
 	fpu = fake_mem(t, uc->uc_mcontext.fpstate);
 	*(uint32_t *)(fpu + LINUX_FXSAVE_SW_BYTES) = 0;
-	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[0] == 0x11 && fake_ctx(t)->fpu[600] == 0,
+	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[0] == 0x11 &&
+		       fake_ctx(t)->fpu[600] == 0,
 	       "bad first mark: x87 and SSE only");
 
 	uc = fresh(t, &r);
 	fpu = fake_mem(t, uc->uc_mcontext.fpstate);
 	fpu[FAKE_FPU_SIZE] = 0;
-	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[600] == 0, "bad end mark: the same");
+	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[600] == 0,
+	       "bad end mark: the same");
 
 	uc = fresh(t, &r);
 	fpu = fake_mem(t, uc->uc_mcontext.fpstate);
 	*(uint32_t *)(fpu + LINUX_FXSAVE_SW_BYTES + 16) = 0xffffffff;
-	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[600] == 0, "a huge size: the same");
+	tap_ok(sigframe_pop(t, &r, &mask) == 0 && fake_ctx(t)->fpu[600] == 0,
+	       "a huge size: the same");
 
 	uc = fresh(t, &r);
 	uc->uc_mcontext.fpstate = FAKE_BASE + FAKE_SIZE - 100;
 	r.rbx = 1;
-	tap_ok(sigframe_pop(t, &r, &mask) == -EFAULT && r.rbx == 1, "FPU state that cannot be read");
+	tap_ok(sigframe_pop(t, &r, &mask) == -EFAULT && r.rbx == 1,
+	       "FPU state that cannot be read");
 
 	uc = fresh(t, &r);
 	uc->uc_mcontext.cs = 0x23;
@@ -208,7 +227,8 @@ static void test_pop(struct task *t)
 
 	uc = fresh(t, &r);
 	uc->uc_mcontext.flags = UINT64_MAX;
-	tap_ok(sigframe_pop(t, &r, &mask) == 0 && r.eflags == (0x202 | 0x50dd5), "only harmless flags are restored");
+	tap_ok(sigframe_pop(t, &r, &mask) == 0 && r.eflags == (0x202 | 0x50dd5),
+	       "only harmless flags are restored");
 
 	r.rsp = FAKE_BASE + FAKE_SIZE - 16;
 	tap_eq(sigframe_pop(t, &r, &mask), -EFAULT, "a frame that is cut off");

@@ -38,9 +38,6 @@ static void finish(const char *what)
 	tap_ok(store->used_bytes == 0 && store->used_inodes == 0 && store->used_meta == 0 && store->n_private == 0 &&
 		       kernel.counters.inodes == 0 && kernel.counters.files == 0,
 	       "%s: nothing is left", what);
-	printf("# bytes %llu inodes %llu meta %llu private %u objects %u files %u\n", (unsigned long long)store->used_bytes,
-	       (unsigned long long)store->used_inodes, (unsigned long long)store->used_meta, store->n_private,
-	       kernel.counters.inodes, kernel.counters.files);
 	store_destroy(store);
 }
 
@@ -57,7 +54,8 @@ static void test_names(void)
 	tap_eq(st.nlink, 3, "a subdirectory is a link");
 	tap_eq(st.mode, S_IFDIR | 01777, "the root's mode");
 	tap_eq(fsu_stat(sb, "d/f", &st), 0, "stat the file");
-	tap_ok(st.uid == 1 && st.gid == 2 && st.mode == (S_IFREG | 0644) && st.size == 4 && st.blocks == 8, "its attributes");
+	tap_ok(st.uid == 1 && st.gid == 2 && st.mode == (S_IFREG | 0644) && st.size == 4 && st.blocks == 8,
+	       "its attributes");
 	tap_eq(fsu_link(sb, "d/f", "g"), 0, "link");
 	tap_eq(fsu_stat(sb, "g", &st), 0, "stat");
 	tap_eq(st.nlink, 2, "two links");
@@ -331,7 +329,8 @@ static void test_devfs(void)
 	tap_eq(devfs_create(store, &tmp), 0, "devfs");
 	super_put(sb);
 	sb = tmp;
-	tap_ok(!strcmp(fsu_list(sb, ""), "fd full null pts random shm stderr stdin stdout tty urandom zero"), "its entries");
+	tap_ok(!strcmp(fsu_list(sb, ""), "fd full null pts random shm stderr stdin stdout tty urandom zero"),
+	       "its entries");
 	fsu_stat(sb, "null", &st);
 	tap_ok(st.mode == (S_IFCHR | 0666) && st.rdev == makedev(1, 3), "null is 1:3");
 	(void)!fsu_open(sb, "null", O_RDWR, &f);
@@ -383,7 +382,8 @@ static void test_memfd(void)
 	tap_eq(fsu_write_at(f, "x", 1, 0), -EPERM, "no write");
 	tap_eq(f->ops->mmap(f, PROT_READ | PROT_WRITE, true, &map), -EPERM, "no writable mapping");
 	tap_eq(f->ops->mmap(f, PROT_READ | PROT_WRITE, false, &map), 0, "a private one");
-	tap_ok(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0) == MAP_FAILED, "the host refuses it too");
+	tap_ok(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, map.fd, 0) == MAP_FAILED,
+	       "the host refuses it too");
 	tap_eq(memfd_fcntl(NULL, f, F_GET_SEALS, 0), F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_WRITE, "its seals");
 	file_put(f);
 	tap_eq(memfd_create_file(&cred, "n", 8, &f), 0, "MFD_NOEXEC_SEAL");

@@ -72,7 +72,7 @@ static long start_thread(int i, void (*fn)(long), long arg)
 	return spawn(CLONE_KIND_THREAD, stacks[i] + 1024, tls[i], fn, arg);
 }
 
-static void values(void)
+static void values(long unused)
 {
 	static const long v[] = { 0, 1, -1, -38, -4095, -4096, 0x7fffffffffffffff, 0x123456789abcdef, -(1l << 60) };
 	long ok_a = 1, ok_b = 1, r;
@@ -112,7 +112,7 @@ static void get_ymm(struct ymm *y)
 	__asm__ volatile("vmovdqu %%ymm7, %0" : "=m"(*y));
 }
 
-static void fork_test(void)
+static void fork_test(long unused)
 {
 	struct ymm y = { { 1, 2, 3, 4 } }, z;
 	long pid;
@@ -162,7 +162,7 @@ static void thread_main(long i)
 	shared++;
 }
 
-static void thread_test(void)
+static void thread_test(long unused)
 {
 	struct ymm y = { { 1, 2, 3, 5 } };
 	int i, ok = 1;
@@ -191,7 +191,7 @@ static void vm_main(long i)
 	exit_group(3);
 }
 
-static void vm_test(void)
+static void vm_test(long unused)
 {
 	long r = spawn(CLONE_KIND_VM, stacks[0] + 1024, 0, vm_main, 99);
 
@@ -200,7 +200,7 @@ static void vm_test(void)
 	CHECK(shared == 99, "and shares memory");
 }
 
-static void regs_test(void)
+static void regs_test(long unused)
 {
 	register uint64_t rbx __asm__("rbx") = 5;
 	long r = H_REGS;
@@ -223,7 +223,12 @@ static void regs_test(void)
 	CHECK(CALL(__NR_arch_prctl, 0x1023, 18) == -22, "AMX cannot be asked for");
 }
 
-static void fpu_test(void)
+static void bad_regs_test(long unused)
+{
+	CALL(H_REGS, 2);
+}
+
+static void fpu_test(long unused)
 {
 	struct ymm y = { { 1, 2, 3, 4 } }, z;
 
@@ -248,7 +253,7 @@ static void fpu_test(void)
 	CHECK(z.v[0] == 88 && z.v[3] == 0, "a legacy area resets the rest");
 }
 
-static void fault_test(void)
+static void fault_test(long unused)
 {
 	__asm__ volatile("mov $0x123, %%eax; .byte 0x48, 0x8b, 0x00" : : : "rax"); /* mov (%rax),%rax */
 	__asm__ volatile("ud2");
@@ -258,7 +263,7 @@ static void fault_test(void)
 	CHECK(1, "faults are survived");
 }
 
-static void spin(void)
+static void spin(long unused)
 {
 	uint64_t n = 1, count = 0;
 
@@ -293,7 +298,7 @@ static void exec_test(long fresh)
 	CHECK(0, "execve returns only when it fails");
 }
 
-static void execed(void)
+static void execed(long unused)
 {
 	struct ymm z;
 	uint64_t fs = 1;
@@ -333,7 +338,7 @@ static void park_test(long n)
 	CHECK(good == 2 * n, "all sleepers woke with their value");
 }
 
-static void mm_test(void)
+static void mm_test(long unused)
 {
 	volatile char *m = (char *)GUEST_FREE;
 	long r;
@@ -542,7 +547,7 @@ static void stress_main(long id)
 	CALL(H_RESULT, 10 + id, bad);
 }
 
-static void stress(void)
+static void stress(long unused)
 {
 	CALL(H_INTR);
 	for (int i = 0; i < 4; i++)
@@ -619,7 +624,7 @@ static void bench_exec(void)
 	CALL(H_ALONE);
 }
 
-static void bench(void)
+static void bench(long unused)
 {
 	CALL(H_RESULT, 30, median(bench_call, 2000));
 	CALL(H_RESULT, 31, median(bench_mmap, 1000));
@@ -629,7 +634,7 @@ static void bench(void)
 	CALL(H_RESULT, 35, median(bench_exec, 50));
 }
 
-static void bench_parked(void)
+static void bench_parked(long unused)
 {
 	CALL(__NR_mmap, GUEST_FREE, 0x100000 * 17, 3, 0x32, -1, 0);
 	for (long i = 0; i < 1000; i++)
@@ -639,90 +644,101 @@ static void bench_parked(void)
 	CALL(H_RESULT, 36, median(bench_call, 1000));
 }
 
-void guest_main(long program, long arg)
+static void hello(long unused)
 {
+	long r = CALL(__NR_getppid);
+
+	CALL(H_RESULT, 0, r);
+}
+
+static void nop(long n)
+{
+	while (n--)
+		CALL(__NR_getppid);
+}
+
+static void die_test(long unused)
+{
+	CALL(H_KILL);
+	for (;;)
+		CALL(__NR_sched_yield);
+}
+
+static void sleep_test(long unused)
+{
+	CALL(H_PARK);
+}
+
+/* Itself and two children, one of which spins. */
+static void orphans(long unused)
+{
+	if (CALL(__NR_clone, CLONE_KIND_FORK) == 0)
+		forever(0);
+	CALL(__NR_clone, CLONE_KIND_FORK);
+	CALL(H_PARK);
+}
+
+/* A thread that outlives the leader of its host process. */
+static void survivor(long i)
+{
+	volatile char *m = (char *)GUEST_FREE;
 	long r;
 
-	switch (program) {
-	case G_HELLO:
-		r = CALL(__NR_getppid);
-		CALL(H_RESULT, 0, r);
-		break;
-	case G_NOP:
-		while (arg--)
-			CALL(__NR_getppid);
-		break;
-	case G_VALUES:
-		values();
-		break;
-	case G_FORK:
-		fork_test();
-		break;
-	case G_THREAD:
-		thread_test();
-		break;
-	case G_VM:
-		vm_test();
-		break;
-	case G_REGS:
-		regs_test();
-		break;
-	case G_FPU:
-		fpu_test();
-		break;
-	case G_FAULT:
-		fault_test();
-		break;
-	case G_SPIN:
-		spin();
-		break;
-	case G_EXEC:
-		exec_test(arg);
-		break;
-	case G_EXECED:
-		execed();
-		break;
-	case G_PARK:
-		park_test(arg);
-		break;
-	case G_MM:
-		mm_test();
-		break;
-	case G_EXIT_GROUP:
-		exit_group_test(arg);
-		break;
-	case G_DIE:
-		CALL(H_KILL);
-		for (;;)
-			CALL(__NR_sched_yield);
-	case G_HOSTILE:
-		hostile(arg);
-		break;
-	case G_RACE_ORDER:
-		race_order(arg);
-		break;
-	case G_RACE_CONTINUE:
-		race_continue(arg);
-		break;
-	case G_BENCH:
-		bench();
-		break;
-	case G_BENCH_PARKED:
-		bench_parked();
-		break;
-	case G_STRESS:
-		stress();
-		break;
-	case G_ORPHANS: /* itself and two children, one of which spins */
-		if (CALL(__NR_clone, CLONE_KIND_FORK) == 0)
-			forever(0);
-		CALL(__NR_clone, CLONE_KIND_FORK);
-		CALL(H_PARK);
-		break;
-	case G_SLEEP:
-		CALL(H_PARK);
-		break;
+	CALL(H_ALONE);
+	r = CALL(__NR_mmap, m, 0x1000, 3, 0x32, -1, 0);
+	m[0] = 1;
+	CHECK(r == GUEST_FREE, "mmap after the leader's exit");
+	CALL(H_FPU, 0);
+	if (CALL(__NR_clone, CLONE_KIND_FORK) == 0) {
+		m[0] = 2;
+		exit_group(0);
 	}
+	CALL(H_ALONE);
+	CHECK(m[0] == 1, "fork after the leader's exit");
+	CALL(H_RESULT, 6, 1);
+	exit_group(0);
+}
+
+static void leader_test(long unused)
+{
+	start_thread(0, survivor, 0);
+	for (;;)
+		CALL(__NR_exit);
+}
+
+static void (*const programs[])(long) = {
+	[G_HELLO] = hello,
+	[G_NOP] = nop,
+	[G_VALUES] = values,
+	[G_FORK] = fork_test,
+	[G_THREAD] = thread_test,
+	[G_VM] = vm_test,
+	[G_REGS] = regs_test,
+	[G_FPU] = fpu_test,
+	[G_FAULT] = fault_test,
+	[G_SPIN] = spin,
+	[G_EXEC] = exec_test,
+	[G_EXECED] = execed,
+	[G_PARK] = park_test,
+	[G_MM] = mm_test,
+	[G_EXIT_GROUP] = exit_group_test,
+	[G_DIE] = die_test,
+	[G_HOSTILE] = hostile,
+	[G_RACE_ORDER] = race_order,
+	[G_RACE_CONTINUE] = race_continue,
+	[G_NOTHING] = nothing,
+	[G_BENCH] = bench,
+	[G_BENCH_PARKED] = bench_parked,
+	[G_STRESS] = stress,
+	[G_SLEEP] = sleep_test,
+	[G_ORPHANS] = orphans,
+	[G_LEADER] = leader_test,
+	[G_BAD_REGS] = bad_regs_test,
+};
+
+void guest_main(long program, long arg)
+{
+	programs[program](arg);
 	exit_group(7);
 }
 

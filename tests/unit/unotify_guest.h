@@ -53,6 +53,8 @@ enum guest_program {
 	G_STRESS,
 	G_SLEEP,
 	G_ORPHANS,
+	G_LEADER,
+	G_BAD_REGS,
 };
 
 #endif

@@ -42,6 +42,8 @@ static void fill_grants(struct grant_msgs *m, const struct grant_set *set)
 		m->v[i].mode = wire_modes[g->mode];
 		m->v[i].exec = g->exec;
 		m->v[i].root = g->root;
+		m->v[i].only = (char **)(uintptr_t)g->only; /* protobuf-c only reads it */
+		m->v[i].n_only = g->n_only;
 		m->p[i] = &m->v[i];
 	}
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/monitor/grants.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -53,6 +55,20 @@ const char *grant_refusal(const char *path, enum policy_mode mode, const char *h
 	if (home && home[0] == '/' && home[1] && path_within(home, path))
 		return "it holds your whole home; name a directory below it";
 	return NULL;
+}
+
+/* The innermost grant decides, as in the guest. */
+bool grants_writable(const struct grant_set *set, const char *path)
+{
+	const struct grant *best = NULL;
+
+	for (size_t i = 0; i < set->n; i++) {
+		const struct grant *g = &set->v[i];
+
+		if (!g->root && path_within(path, g->path) && (!best || strlen(g->path) > strlen(best->path)))
+			best = g;
+	}
+	return best && best->mode == POLICY_RW;
 }
 
 static int read_small(int dir, const char *name, char *buf, size_t cap)
@@ -168,6 +184,34 @@ static int set_add(struct grant_set *set, const char *path, enum policy_mode mod
 	return 0;
 }
 
+/* Hides what is in the directory of @row and not on its list. */
+static int hide_unlisted(struct grant_set *set, const struct show_row *row)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	DIR *d = opendir(row->dir);
+	int r = 0;
+
+	if (!d)
+		return errno == ENOENT ? 0 : -errno;
+	while (!r && (e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || policy_shows(row, e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", row->dir, e->d_name);
+		r = str_list_add(set->pool, &set->hide, path);
+	}
+	closedir(d);
+	return r;
+}
+
+/* The names on the list of @row are the only ones that the gofer shows below a grant's root. */
+static void show_only(struct grant *g, const struct show_row *row)
+{
+	g->only = row->names;
+	for (g->n_only = 0; row->names[g->n_only];)
+		g->n_only++;
+}
+
 static int add_root(struct grant_set *set, const struct policy *p, struct sbx_err *err)
 {
 	bool host = !strcmp(p->rootfs, "host");
@@ -191,6 +235,17 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 		if (str_list_add(set->pool, &set->hide, policy_hide_rows[i].path))
 			return sbx_fail(err, -ENOMEM, "hide list");
 	}
+	for (size_t i = 0; i < policy_show_count; i++) {
+		const struct show_row *row = &policy_show_rows[i];
+		int r = 0;
+
+		if (!strcmp(row->dir, "/"))
+			show_only(g, row);
+		else
+			r = hide_unlisted(set, row);
+		if (r)
+			return sbx_fail(err, r, "read '%s'", row->dir);
+	}
 	return 0;
 }
 
@@ -200,16 +255,14 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
  */
 static int protect_git_dir(struct grant_set *set, const char *dir)
 {
-	static const char *const below[] = { "/hooks", "/hooks/**", "/config", "/config.worktree", "/info/attributes" };
-	char pattern[2 * PATH_MAX + 32], *p = pattern;
+	static const char *const below[] = { "/hooks", "/config", "/config.worktree", "/info/attributes" };
+	char pattern[PATH_MAX + 32];
+	size_t n = 0;
 
-	for (; *dir; dir++) {
-		if (strchr("*?[\\", *dir))
-			*p++ = '\\';
-		*p++ = *dir;
-	}
+	for (; dir[n]; n++)
+		pattern[n] = strchr("*?[]\\", dir[n]) ? '?' : dir[n];
 	for (size_t i = 0; i < ARRAY_SIZE(below); i++) {
-		strcpy(p, below[i]);
+		strcpy(pattern + n, below[i]);
 		if (str_list_add(set->pool, &set->protect, pattern))
 			return -ENOMEM;
 	}

@@ -20,6 +20,8 @@ struct grant {
 	char *guest_path;
 	enum policy_mode mode;
 	bool exec, root;
+	const char *const *only; /* the names directly below it that exist for the guest; NULL: all */
+	size_t n_only;
 };
 
 struct grant_set {
@@ -38,6 +40,9 @@ MUST_CHECK int grants_build(struct grant_set *set, struct pool *pool, const stru
 
 /* Why @path (real, absolute) is never granted in @mode, or NULL. */
 const char *grant_refusal(const char *path, enum policy_mode mode, const char *home);
+
+/* True when the guest can write @path (real, absolute) on the host. */
+bool grants_writable(const struct grant_set *set, const char *path);
 
 /* The common directory of the git worktree whose ".git" file lies in @dir: a real path in @out (PATH_MAX). Returns 1,
  * 0 when @dir is no worktree, or -errno for one that is broken. The ".git" file may be written by a guest, so the

@@ -8,6 +8,7 @@
 #include "base/host/file.h"
 #include "base/log.h"
 #include "policy/audit.h"
+#include "policy/hide.h"
 #include "tools/monitor/monitor_priv.h"
 
 #define LIST_MAX 10000 /* changes and background processes kept for the result */
@@ -24,10 +25,16 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 {
 	const Sbx__Control__Started *m = msg->started;
 
+	if (h == &r->gofer) {
+		/* Only a failure is news: that it is ready the sentry finds out by talking to it. */
+		if (m->error[0]) {
+			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error, strlen(m->error));
+			run_fail(r, r->gofer_error);
+		}
+		return;
+	}
 	if (r->started)
 		return;
-	if (h != &r->sentry && !m->error[0])
-		return; /* the gofer is ready: the sentry finds out by talking to it */
 	r->started = true;
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {
@@ -39,20 +46,29 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	events_started(&r->events, r->res);
 }
 
+/* May it stand between single quotes in a command that somebody pastes into a shell? The guest chose it. */
+static bool shell_safe(const char *s)
+{
+	for (; *s; s++) {
+		if (*s < 0x20 || *s >= 0x7f || *s == '\'')
+			return false;
+	}
+	return true;
+}
+
 /* The option that would have allowed it, or "". */
 static const char *request_for(const Sbx__Control__Denial *m, char *buf, size_t cap)
 {
-	char path[256];
 	bool write = strchr(m->op, 'w') || !strcmp(m->op, "create") || !strcmp(m->op, "unlink") ||
 		     !strcmp(m->op, "rename") || !strcmp(m->op, "mkdir");
 
 	buf[0] = '\0';
+	if (strlen(m->object) > cap - 32 || !shell_safe(m->object))
+		return buf;
 	if (!strcmp(m->class_, "file") && m->object[0] == '/')
-		snprintf(buf, cap, "sbx exec %s '%s'", write ? "--rw" : "--ro",
-			 log_quote(path, sizeof(path), m->object, strlen(m->object)));
+		snprintf(buf, cap, "sbx exec %s '%s'", write ? "--rw" : "--ro", m->object);
 	else if (!strcmp(m->class_, "net"))
-		snprintf(buf, cap, "sbx exec --allow '%s'",
-			 log_quote(path, sizeof(path), m->object, strlen(m->object)));
+		snprintf(buf, cap, "sbx exec --allow '%s'", m->object);
 	return buf;
 }
 
@@ -93,6 +109,21 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 		audit_write(r->spec->audit, r->res->id, &e);
 }
 
+/*
+ * The sentry makes empty directories where hidden ones would be, and looks for them first. Nobody in the guest is denied
+ * anything by that: what it finds there is the empty directory.
+ */
+static bool is_own_lookup(const struct run *r, const struct helper *h, const Sbx__Control__Audit *m)
+{
+	if (h != &r->gofer || strcmp(m->rule, "hide") || strcmp(m->op, "lookup"))
+		return false;
+	for (size_t i = 0; i < policy_hide_count; i++) {
+		if (policy_hide_rows[i].empty_mode && !strcmp(policy_hide_rows[i].path, m->object))
+			return true;
+	}
+	return false;
+}
+
 static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
 {
 	const Sbx__Control__Audit *m = msg->audit;
@@ -102,6 +133,8 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 		.reason = m->reason, .count = m->count,
 	};
 
+	if (is_own_lookup(r, h, m))
+		return;
 	if (!strcmp(m->verdict, "deny")) {
 		Sbx__Control__Denial d = SBX__CONTROL__DENIAL__INIT;
 

@@ -28,6 +28,7 @@
 #include "base/host/file.h"
 #include "base/host/spawn.h"
 #include "base/log.h"
+#include "policy/roles.h"
 #include "tools/monitor/config.h"
 #include "tools/monitor/monitor_priv.h"
 #include "tools/monitor/result.h"
@@ -35,6 +36,7 @@
 #define NSEC_PER_MSEC  1000000ull
 #define EXIT_GRACE_NS  (2 * NSEC_PER_SEC)      /* for the sentry to leave after its report */
 #define SAMPLE_NS      (50 * NSEC_PER_MSEC)
+#define SAMPLE_SHARE   20                      /* a sample takes at most one part in this many of the time */
 #define FLUSH_GRACE_NS NSEC_PER_SEC            /* for our reader to take the last output of a stopped sandbox */
 
 uint64_t now_ns(void)
@@ -62,13 +64,16 @@ void run_fail(struct run *r, const char *failure)
 /* The signals that end sbx go to the guest first. */
 static int open_signals(struct run *r, struct sbx_err *err)
 {
+	static const int ends[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	struct sigaction old;
 	sigset_t set;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGQUIT);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
+		/* What the caller has us ignore (nohup) stays ignored; once blocked it would be queued. */
+		if (sigaction(ends[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
+			sigaddset(&set, ends[i]);
+	}
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	r->sigfd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -154,8 +159,9 @@ static void sample(struct run *r, uint64_t now)
 {
 	const struct policy *p = r->spec->policy;
 
-	r->t_sample = now + SAMPLE_NS;
 	usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
+	/* Reading /proc of many processes takes its time: a small share of it all. */
+	r->t_sample = now + MAX(SAMPLE_NS, SAMPLE_SHARE * (now_ns() - now));
 	if (r->usage.memory > p->limits[LIMIT_MEMORY])
 		run_stop(r, STOP_OOM);
 	/* The sentry counts exactly and ends its guest in time; this is for a sentry that does not. */
@@ -179,7 +185,7 @@ static void check_clock(struct run *r)
 		r->t_grace = NEVER;
 		helper_kill(&r->sentry);
 	}
-	if (now >= r->t_sample)
+	if (now >= r->t_sample && r->sentry.pid)
 		sample(r, now);
 }
 
@@ -275,6 +281,15 @@ static void run_loop(struct run *r)
 	drain(r);
 }
 
+/* Both helpers run: what is left needs few host calls. */
+static int confine(struct run *r, struct sbx_err *err)
+{
+	const struct policy_options o = { .log_filter = r->spec->debug_channels != NULL };
+
+	policy_set_options(&o);
+	return policy_enter(ROLE_SBX, STAGE_STEADY, err);
+}
+
 static const struct run_step {
 	const char *name;
 	int (*fn)(struct run *r, struct sbx_err *err);
@@ -284,6 +299,7 @@ static const struct run_step {
 	{ "streams", streams_open },
 	{ "helpers", start_helpers },
 	{ "configuration", send_configs },
+	{ "confine", confine },
 };
 
 static void run_init(struct run *r, const struct run_spec *spec, struct run_result *res)

@@ -42,7 +42,8 @@ struct run {
 	unsigned signals_seen;
 	enum stop_reason stop;
 	int stop_signo;
-	const char *failure;     /* of STOP_FAILED; borrowed for ever */
+	const char *failure;     /* of STOP_FAILED; lives as long as this */
+	char gofer_error[300];
 	bool started;            /* the sentry said so */
 	bool start_failed;       /* with res->exit_code and message set */
 	bool exited;             /* the sentry reported the program's end */
@@ -55,7 +56,7 @@ uint64_t now_ns(void);
 
 /* Stops the sandbox: the sentry is killed, everything else follows. The first reason counts. */
 void run_stop(struct run *r, enum stop_reason why);
-void run_fail(struct run *r, const char *failure);
+void run_fail(struct run *r, const char *failure); /* @failure is borrowed */
 
 /* messages.c: takes one message of a helper without blocking. Returns false when there was none; the connection is
  * closed at its end, and when the helper sent nonsense, which also stops the sandbox. */

@@ -157,6 +157,7 @@ void usage_sample(struct usage *u, pid_t sentry, uint64_t limit)
 	if (u->proc < 0 || !buf)
 		goto out;
 	cpu = cpu_of(u->proc, sentry);
+	memory = rss_of(u->proc, sentry); /* what it keeps for the guest: files, names, queues */
 	add_children(u->proc, sentry, &l, buf);
 	for (size_t i = 0; i < l.n && i < PIDS_MAX; i++) {
 		memory += rss_of(u->proc, l.v[i]);
@@ -164,7 +165,7 @@ void usage_sample(struct usage *u, pid_t sentry, uint64_t limit)
 		add_children(u->proc, l.v[i], &l, buf);
 	}
 	if (memory > limit) {
-		memory = 0;
+		memory = pss_of(u->proc, sentry);
 		for (size_t i = 0; i < l.n; i++)
 			memory += pss_of(u->proc, l.v[i]);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx exec: one command in a new sandbox. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,25 @@ static bool refuse_banned(const struct run_spec *spec, struct run_result *res)
 	return true;
 }
 
+/* The log is the one file that the sandbox must not be able to write. */
+static int open_audit(const struct exec_plan *plan, struct audit **ret, struct sbx_err *err)
+{
+	const char *path = plan->policy.audit_file;
+	char real[PATH_MAX];
+	int r;
+
+	if (!path)
+		return 0;
+	r = audit_open(path, ret, err);
+	if (r)
+		return r;
+	if (!realpath(path, real))
+		return sbx_fail(err, -errno, "audit log '%s'", path);
+	if (grants_writable(&plan->grants, real))
+		return sbx_fail(err, 0, "audit log '%s' lies in a read-write grant", real);
+	return 0;
+}
+
 static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, struct sbx_err *err)
 {
 	char *shell_argv[] = { (char *)"sh", (char *)"-c", (char *)o->shell, NULL };
@@ -79,13 +99,10 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 		.merge = o->merge, .events_fd = o->events_fd,
 	};
 	static struct run_result res;
-	int r = 0;
+	int r = open_audit(plan, &spec.audit, err);
 
-	if (plan->policy.audit_file) {
-		r = audit_open(plan->policy.audit_file, &spec.audit, err);
-		if (r)
-			return r;
-	}
+	if (r)
+		return r;
 	if (!refuse_banned(&spec, &res))
 		r = monitor_run(&spec, &res, err);
 	if (r)
@@ -95,6 +112,19 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 	audit_close(spec.audit);
 	run_result_fini(&res);
 	return r;
+}
+
+/* Who asked for a result gets one, whatever went wrong. */
+static int fail(const struct exec_opts *o, const struct sbx_err *err)
+{
+	static struct run_result res;
+
+	res.status = RUN_INTERNAL_ERROR;
+	res.exit_code = EXIT_SBX;
+	result_new_id(res.id);
+	snprintf(res.message, sizeof(res.message), "%s", err->msg);
+	print_result(o, &res, NULL);
+	return EXIT_SBX;
 }
 
 int verb_exec(int argc, char **argv)
@@ -116,7 +146,7 @@ int verb_exec(int argc, char **argv)
 	if (!r)
 		r = run(&o, &plan, argv + i, &err);
 	if (r < 0)
-		r = verb_fail("%s", err.msg);
+		r = fail(&o, &err);
 	exec_plan_fini(&plan);
 	exec_opts_fini(&o);
 	return r;

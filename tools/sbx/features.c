@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sbx features: what this host and this build offer. */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -64,14 +63,15 @@ static bool has_kvm(void)
 	return access("/dev/kvm", R_OK | W_OK) == 0;
 }
 
-static bool has_cgroup2(void)
-{
-	return access("/sys/fs/cgroup/cgroup.procs", W_OK) == 0;
-}
-
 static bool has_openat2(void)
 {
 	return syscall(SYS_openat2, -1, "", NULL, 0) < 0 && errno != ENOSYS;
+}
+
+/* Landlock keeps a sentry's signals and ptrace inside its sandbox since Linux 6.12 (ABI 6). */
+static bool has_landlock_scopes(void)
+{
+	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 6;
 }
 
 static bool is_secure_build(void)
@@ -94,7 +94,7 @@ static const struct feature {
 	{ "user_namespace", has_userns, "sentry and stubs keep the caller's namespaces" },
 	{ "pid_namespace", has_pidns, "sbx itself kills what a dead sentry leaves" },
 	{ "net_namespace", has_netns, "only its filter keeps the sentry from the network" },
-	{ "cgroup2_writable", has_cgroup2, "memory is limited by sampling" },
+	{ "landlock_scopes", has_landlock_scopes, "only its filter and namespaces bound whom the sentry can signal" },
 	{ "kvm", has_kvm, "platform kvm cannot run" },
 	{ "secure_build", is_secure_build, "insecure build: sanitizers need a wider host filter" },
 };

@@ -13,8 +13,8 @@ id; whoami; groups; id -Gn; getent passwd root; uname -s -m; test "$(hostname)";
 TZ=America/New_York date -d @0 +%H; cal 1 2024 2>/dev/null | head -n 1; groups root; stty 2>/dev/null; echo $?; who | wc -l; lsb_release -is 2>/dev/null; head -n 1 /etc/os-release
 END
 app "proc reads" <<'END'
-for f in stat status statm maps smaps limits cmdline comm environ auxv mounts mountinfo io oom_score oom_score_adj cgroup wchan; do head -c 1 /proc/self/$f >/dev/null 2>&1 || echo "no $f"; done; grep -c '^Threads' /proc/self/status; grep '^Name\|^Uid\|^SigQ' /proc/self/status | cut -f1
-for f in cpuinfo meminfo stat version uptime filesystems mounts loadavg vmstat cmdline sys/kernel/osrelease sys/kernel/pid_max sys/vm/overcommit_memory sys/fs/file-max sys/kernel/hostname sys/kernel/random/uuid sys/kernel/random/boot_id; do [ -n "$(head -n 1 /proc/$f)" ] || echo "no $f"; done
+for f in stat status statm maps smaps limits cmdline comm environ auxv mounts mountinfo io oom_score oom_score_adj cgroup wchan personality; do head -c 1 /proc/self/$f >/dev/null 2>&1 || echo "no $f"; done; grep -c '^Threads' /proc/self/status; grep '^Name\|^Uid\|^SigQ' /proc/self/status | cut -f1
+for f in cpuinfo meminfo stat version uptime filesystems mounts loadavg vmstat sys/kernel/osrelease sys/kernel/pid_max sys/vm/overcommit_memory sys/fs/file-max sys/kernel/hostname sys/kernel/random/uuid sys/kernel/random/boot_id; do [ -n "$(head -n 1 /proc/$f)" ] || echo "no $f"; done
 readlink /proc/self/exe /proc/self/cwd | sed "s,$PWD,P,"; tr '\0' ' ' < /proc/self/cmdline; echo; ls /proc/self/task | wc -l; test -d /proc/1; echo $?; grep -c libc /proc/self/maps | grep -c '[1-9]'; cat /proc/$$/status | grep -c State; cat /proc/nosuch; echo $?; cat /dev/zero | head -c 3 | od -An -tx1; head -c 9 /dev/urandom | wc -c; ls /dev/fd/ | head -n 3; echo x > /dev/null; ls -l /dev/null | cut -c1-10
 END
 app "packages" <<'END'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pattern is compiled to tokens; the match keeps the set of tokens that may come next and moves it on by one
- * character of the string (a nondeterministic automaton), so no pattern can make it slow.
+ * The pattern is compiled to tokens; the match keeps the set of tokens that may come next and moves
+ * it on by one character of the string (a nondeterministic automaton), so no pattern can make it
+ * slow.
  */
 #include "base/glob.h"
 
@@ -11,11 +12,12 @@
 
 enum glob_op {
 	G_CHAR,
-	G_ONE,        /* ? */
-	G_SET,        /* [...] */
-	G_STAR,       /* * */
-	G_STARS,      /* ** */
-	G_STARS_SLASH, /* ** and the slash after it, at the start of a component: any number of whole components */
+	G_ONE,         /* ? */
+	G_SET,         /* [...] */
+	G_STAR,        /* * */
+	G_STARS,       /* ** */
+	G_STARS_SLASH, /* ** and the slash after it, at the start of a component: any number of
+	                  whole components */
 };
 
 struct glob_tok {
@@ -24,7 +26,8 @@ struct glob_tok {
 	uint16_t set; /* G_SET: offset after '[' in the pattern */
 };
 
-/* Returns the offset after the closing bracket, or 0 when there is none. @i is the offset after '['. */
+/* Returns the offset after the closing bracket, or 0 when there is none. @i is the offset after
+ * '['. */
 static size_t set_end(const char *p, size_t i)
 {
 	if (p[i] == '!' || p[i] == '^')
@@ -111,8 +114,8 @@ static void enter(const struct glob_tok *t, int n, uint8_t *set, int i)
 	}
 }
 
-static void step(const char *p, const struct glob_tok *t, int n, const uint8_t *cur, uint8_t *next, char c,
-		 unsigned flags)
+static void step(const char *p, const struct glob_tok *t, int n, const uint8_t *cur, uint8_t *next,
+                 char c, unsigned flags)
 {
 	bool slash = (flags & GLOB_PATH) && c == '/';
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes JSON into a strbuf. Strings may hold anything: what is no valid UTF-8 becomes U+FFFD, and control and
- * direction-changing characters are escaped, so that a line of our JSON is safe to show on a terminal.
+ * Writes JSON into a strbuf. Strings may hold anything: what is no valid UTF-8 becomes U+FFFD, and
+ * control and direction-changing characters are escaped, so that a line of our JSON is safe to show
+ * on a terminal.
  */
 #ifndef SBX_BASE_JSONW_H
 #define SBX_BASE_JSONW_H

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing string. A failed allocation sticks: later additions do nothing and strbuf_ok() is false. */
+/* A growing string. A failed allocation sticks: later additions do nothing and strbuf_ok() is
+ * false. */
 #ifndef SBX_BASE_STRBUF_H
 #define SBX_BASE_STRBUF_H
 

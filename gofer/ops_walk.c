@@ -40,7 +40,7 @@ static int peek_name(struct gofer *g, struct node *dir, const char *name, struct
 	if (fd < 0)
 		return fd;
 	r = host_statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, NODE_STX_MASK, stx);
-	if (r == 0 && S_ISLNK(stx->stx_mode)) {
+	if (r == 0 && rep && S_ISLNK(stx->stx_mode)) {
 		ssize_t len = host_readlinkat(fd, name, (char *)rep->data, PATH_MAX);
 
 		rep->msg.data.len = len < 0 ? 0 : (size_t)len; /* the client then asks by id */
@@ -64,7 +64,7 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, struct 
 	if (dir->flags & NODE_BARRED)
 		return -ENOENT;
 	if (mark_hides(dir->mark, name)) {
-		if (mark_unlisted(dir->mark, name) && peek_name(g, dir, name, stx) < 0)
+		if (mark_unlisted(dir->mark, name) && peek_name(g, dir, name, stx, NULL) < 0)
 			return -ENOENT; /* there is nothing anyway: no denial worth telling */
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;

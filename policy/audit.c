@@ -14,15 +14,15 @@
 #include "base/host/file.h"
 #include "base/jsonw.h"
 
-#define FIELD_MAX  4096          /* bytes of one string before escaping */
-#define TAIL_BYTES (512 * 1024)  /* more than two of the longest lines */
+#define FIELD_MAX 4096          /* bytes of one string before escaping */
+#define TAIL_BYTES (512 * 1024) /* more than two of the longest lines */
 
 #define FIRST_PREV "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
 struct audit {
 	int fd;
-	off_t end;      /* size after our last write; another writer made it grow when it differs */
-	uint64_t seq;   /* of the last record */
+	off_t end;    /* size after our last write; another writer made it grow when it differs */
+	uint64_t seq; /* of the last record */
 	char head[8 + 2 * SHA256_LEN];
 	uint64_t first, last; /* ours */
 	char our_head[8 + 2 * SHA256_LEN];
@@ -91,7 +91,8 @@ static int append(struct audit *a, const char *data, size_t len)
 		a->end += n;
 		return 0;
 	}
-	/* Half a line helps nobody. Should this fail too, the next to open the log closes the line. */
+	/* Half a line helps nobody. Should this fail too, the next to open the log closes the line.
+	 */
 	if (n > 0 && host_ftruncate(a->fd, a->end) < 0)
 		a->end += n;
 	return n < 0 ? (int)n : -ENOSPC;
@@ -118,7 +119,8 @@ static int write_event(struct audit *a, const char *sandbox, const struct audit_
 	return 0;
 }
 
-/* Finds the last whole record in the file's tail. Returns the bytes of an unfinished line after it, or -errno. */
+/* Finds the last whole record in the file's tail. Returns the bytes of an unfinished line after it,
+ * or -errno. */
 static ssize_t load_tail(struct audit *a, off_t size)
 {
 	size_t len = (size_t)MIN(size, (off_t)TAIL_BYTES), end, start;
@@ -159,12 +161,17 @@ static ssize_t load_tail(struct audit *a, off_t size)
 	return r;
 }
 
-/* With the lock held: takes over what another writer appended, and closes a line that it left unfinished. */
+/* With the lock held: takes over what another writer appended, and closes a line that it left
+ * unfinished. */
 static int sync_tail(struct audit *a, bool force)
 {
 	struct audit_event e = {
-		.source = "monitor", .class = "lifecycle", .op = "recover", .verdict = "allow",
-		.reason = "an unfinished line was left by a crash", .count = 1,
+		.source = "monitor",
+		.class = "lifecycle",
+		.op = "recover",
+		.verdict = "allow",
+		.reason = "an unfinished line was left by a crash",
+		.count = 1,
 	};
 	struct stat st;
 	ssize_t torn;
@@ -183,8 +190,12 @@ static int note_losses(struct audit *a)
 {
 	uint64_t n = a->lost - a->lost_noted;
 	struct audit_event e = {
-		.source = "monitor", .class = "lifecycle", .op = "lost", .verdict = "deny",
-		.reason = "events could not be written", .count = (uint32_t)MIN(n, (uint64_t)UINT32_MAX),
+		.source = "monitor",
+		.class = "lifecycle",
+		.op = "lost",
+		.verdict = "deny",
+		.reason = "events could not be written",
+		.count = (uint32_t)MIN(n, (uint64_t)UINT32_MAX),
 	};
 	int r;
 
@@ -221,7 +232,9 @@ int audit_open(const char *path, struct audit **ret, struct sbx_err *err)
 	r = sync_tail(a, true);
 	flock(a->fd, LOCK_UN);
 	if (r == -EINVAL)
-		r = sbx_fail(err, 0, "'%s' is no audit log, or its end was changed (see sbx audit verify)", path);
+		r = sbx_fail(err, 0,
+		             "'%s' is no audit log, or its end was changed (see sbx audit verify)",
+		             path);
 	else if (r)
 		r = sbx_fail(err, r, "audit log '%s'", path);
 	if (r)

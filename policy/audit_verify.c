@@ -7,8 +7,8 @@
 
 #include "policy/audit.h"
 
-#define HASH_TEXT (7 + 2 * SHA256_LEN)              /* "sha256:" and digits */
-#define TRAILER   (sizeof(",\"hash\":\"\"}") - 1 + HASH_TEXT)
+#define HASH_TEXT (7 + 2 * SHA256_LEN) /* "sha256:" and digits */
+#define TRAILER (sizeof(",\"hash\":\"\"}") - 1 + HASH_TEXT)
 
 static bool hash_text_ok(const char *s)
 {
@@ -87,10 +87,12 @@ static bool check_line(struct verify *v, const char *text, size_t len)
 	} else if (r) {
 		snprintf(c->why, sizeof(c->why), "was changed: its hash does not fit its content");
 	} else if (strcmp(l.prev, c->head)) {
-		snprintf(c->why, sizeof(c->why), "does not follow the record before it: records were removed, inserted or changed");
+		snprintf(c->why, sizeof(c->why),
+		         "does not follow the record before it: records were removed, inserted or "
+		         "changed");
 	} else if (l.seq != v->seq + 1) {
-		snprintf(c->why, sizeof(c->why), "has number %llu, expected %llu", (unsigned long long)l.seq,
-			 (unsigned long long)v->seq + 1);
+		snprintf(c->why, sizeof(c->why), "has number %llu, expected %llu",
+		         (unsigned long long)l.seq, (unsigned long long)v->seq + 1);
 	} else {
 		c->line = 0;
 		c->records++;

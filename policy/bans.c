@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The default bans: commands that make sense only against a host. Each looks at the words of a command, so a file
- * named "rm -rf /", or a commit message about dd, offends nobody. Shell strings are cut into their simple commands
- * (shell_words.c) and each is looked at, before anything of the string runs.
+ * The default bans: commands that make sense only against a host. Each looks at the words of a
+ * command, so a file named "rm -rf /", or a commit message about dd, offends nobody. Shell strings
+ * are cut into their simple commands (shell_words.c) and each is looked at, before anything of the
+ * string runs.
  */
 #include <stdint.h>
 #include <string.h>
@@ -31,7 +32,8 @@ static bool in_list(const char *s, const char *const *list)
 static bool is_device(const char *path)
 {
 	static const char *const harmless[] = {
-		"null", "zero", "full", "random", "urandom", "tty", "stdin", "stdout", "stderr", "ptmx", "console", NULL,
+		"null",  "zero",   "full",   "random", "urandom", "tty",
+		"stdin", "stdout", "stderr", "ptmx",   "console", NULL,
 	};
 
 	if (strncmp(path, "/dev/", 5) || !path[5])
@@ -41,7 +43,8 @@ static bool is_device(const char *path)
 	       strncmp(path, "pts/", 4) && strncmp(path, "tcp/", 4) && strncmp(path, "udp/", 4);
 }
 
-/* Removes empty, "." and ".." components without asking any file system. @out holds PATH_LIMIT bytes. */
+/* Removes empty, "." and ".." components without asking any file system. @out holds PATH_LIMIT
+ * bytes. */
 #define PATH_LIMIT 256
 static bool normalise(const char *path, char *out)
 {
@@ -76,8 +79,9 @@ static bool normalise(const char *path, char *out)
 static bool is_system_dir(const char *arg)
 {
 	static const char *const dirs[] = {
-		"/", "/*", "/.*", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib32", "/lib64", "/libx32",
-		"/proc", "/root", "/run", "/sbin", "/sys", "/usr", "/usr/bin", "/usr/lib", "/var", NULL,
+		"/",    "/*",     "/.*",      "/bin",     "/boot", "/dev",  "/etc", "/home",
+		"/lib", "/lib32", "/lib64",   "/libx32",  "/proc", "/root", "/run", "/sbin",
+		"/sys", "/usr",   "/usr/bin", "/usr/lib", "/var",  NULL,
 	};
 	char path[PATH_LIMIT];
 	size_t n;
@@ -145,7 +149,8 @@ static bool find_delete_root(char *const *argv)
 static bool dd_device(char *const *argv)
 {
 	for (size_t i = 1; argv[i]; i++) {
-		if ((!strncmp(argv[i], "of=", 3) || !strncmp(argv[i], "if=", 3)) && is_device(argv[i] + 3))
+		if ((!strncmp(argv[i], "of=", 3) || !strncmp(argv[i], "if=", 3)) &&
+		    is_device(argv[i] + 3))
 			return true;
 	}
 	return false;
@@ -193,7 +198,8 @@ static bool names_ssh_key(char *const *argv)
 static bool iptables_change(char *const *argv)
 {
 	static const char *const longs[] = {
-		"--append", "--delete", "--flush", "--insert", "--replace", "--policy", "--delete-chain", NULL,
+		"--append",  "--delete", "--flush",        "--insert",
+		"--replace", "--policy", "--delete-chain", NULL,
 	};
 
 	return has_option(argv, "ADFIRPX", longs);
@@ -201,7 +207,8 @@ static bool iptables_change(char *const *argv)
 
 static bool nft_change(char *const *argv)
 {
-	static const char *const verbs[] = { "add", "create", "delete", "flush", "insert", "replace", "-f", NULL };
+	static const char *const verbs[] = { "add",    "create",  "delete", "flush",
+		                             "insert", "replace", "-f",     NULL };
 
 	for (size_t i = 1; argv[i]; i++) {
 		if (in_list(argv[i], verbs))
@@ -213,7 +220,8 @@ static bool nft_change(char *const *argv)
 /* ip [options] OBJECT VERB */
 static bool ip_change(char *const *argv)
 {
-	static const char *const verbs[] = { "add", "del", "delete", "set", "flush", "replace", "change", NULL };
+	static const char *const verbs[] = { "add",   "del",     "delete", "set",
+		                             "flush", "replace", "change", NULL };
 	size_t i = 1;
 
 	while (argv[i] && argv[i][0] == '-')
@@ -230,8 +238,10 @@ static const struct ban {
 	{ "ban.rm-root", "rm", recursive_on_system, "removes the system" },
 	{ "ban.rm-root", "find", find_delete_root, "removes the system" },
 	{ "ban.chmod-root", "chmod", recursive_upper_on_system, "changes the modes of the system" },
-	{ "ban.chmod-root", "chown", recursive_upper_on_system, "changes the owners of the system" },
-	{ "ban.chmod-root", "chgrp", recursive_upper_on_system, "changes the owners of the system" },
+	{ "ban.chmod-root", "chown", recursive_upper_on_system,
+	  "changes the owners of the system" },
+	{ "ban.chmod-root", "chgrp", recursive_upper_on_system,
+	  "changes the owners of the system" },
 	{ "ban.disk", "dd", dd_device, "reads or writes a device" },
 	{ "ban.disk", "mkfs", names_device, "formats a device" },
 	{ "ban.disk", "mkfs.*", names_device, "formats a device" },
@@ -272,8 +282,8 @@ static const struct ban {
 static char *const *skip_wrapper(char *const *argv)
 {
 	static const char *const wrappers[] = {
-		"sudo", "doas", "env", "nohup", "nice", "ionice", "setsid", "stdbuf", "time", "command", "exec",
-		"builtin", "busybox", "toybox", "unbuffer", NULL,
+		"sudo", "doas",    "env",  "nohup",   "nice",    "ionice", "setsid",   "stdbuf",
+		"time", "command", "exec", "builtin", "busybox", "toybox", "unbuffer", NULL,
 	};
 	size_t i;
 
@@ -305,7 +315,8 @@ static bool words_denied(const char *program, char *const *argv, struct exec_ver
 /* The string of "sh -c STRING", or NULL. Options may be bundled: "-lc", "-euo pipefail -c". */
 static const char *shell_string(const char *program, char *const *argv)
 {
-	static const char *const shells[] = { "sh", "bash", "dash", "zsh", "ksh", "ash", "fish", NULL };
+	static const char *const shells[] = { "sh",  "bash", "dash", "zsh",
+		                              "ksh", "ash",  "fish", NULL };
 	bool c = false;
 
 	if (!in_list(base_name(program), shells))

@@ -2,11 +2,12 @@
 /*
  * Namespaces, ids, capabilities and the empty root of a confined process.
  *
- * A sentry that the host's root started becomes the user nobody first, so that its user namespace belongs to nobody and no file
- * of root's is in its reach even where it has a path. A user's sentry stays that user, in a user namespace
- * where it is root over nothing but itself. Where user namespaces are forbidden, root's sentry takes the others with
- * root's capabilities and keeps its number, because stubs that were made without a user namespace can only be served by
- * a process of their own number.
+ * A sentry that the host's root started becomes the user nobody first, so that its user namespace
+ * belongs to nobody and no file of root's is in its reach even where it has a path. A user's sentry
+ * stays that user, in a user namespace where it is root over nothing but itself. Where user
+ * namespaces are forbidden, root's sentry takes the others with root's capabilities and keeps its
+ * number, because stubs that were made without a user namespace can only be served by a process of
+ * their own number.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -170,15 +171,17 @@ struct landlock_attr {
 	__u64 handled_access_fs, handled_access_net, scoped;
 };
 #define LANDLOCK_SCOPE_ABSTRACT 1ull
-#define LANDLOCK_SCOPE_SIG      2ull
+#define LANDLOCK_SCOPE_SIG 2ull
 
 /*
- * A Landlock domain keeps us and our later children from signalling, tracing and reading the memory of anything outside. It
- * handles no file access, because a domain that does may not mount, and the empty root comes later.
+ * A Landlock domain keeps us and our later children from signalling, tracing and reading the memory
+ * of anything outside. It handles no file access, because a domain that does may not mount, and the
+ * empty root comes later.
  */
 int policy_step_landlock(struct sbx_err *err)
 {
-	const struct landlock_attr attr = { .scoped = LANDLOCK_SCOPE_ABSTRACT | LANDLOCK_SCOPE_SIG };
+	const struct landlock_attr attr = { .scoped =
+		                                    LANDLOCK_SCOPE_ABSTRACT | LANDLOCK_SCOPE_SIG };
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
 
 	if (fd < 0)
@@ -196,7 +199,8 @@ int policy_empty_root(void)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return -errno;
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		if (mount("none", places[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, "size=4k,mode=555") < 0) {
+		if (mount("none", places[i], "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY,
+		          "size=4k,mode=555") < 0) {
 			r = -errno;
 			continue;
 		}

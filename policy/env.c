@@ -64,7 +64,8 @@ static int env_set2(struct pool *pool, struct str_list *out, const char *name, c
 	return env_set(pool, out, s);
 }
 
-static int env_pass(struct pool *pool, struct str_list *out, const char *name, char *const *host_env)
+static int env_pass(struct pool *pool, struct str_list *out, const char *name,
+                    char *const *host_env)
 {
 	size_t len = strlen(name);
 
@@ -75,8 +76,8 @@ static int env_pass(struct pool *pool, struct str_list *out, const char *name, c
 	return 0;
 }
 
-int env_build(struct pool *pool, const struct policy *p, const struct env_identity *id, char *const *host_env,
-	      struct str_list *out)
+int env_build(struct pool *pool, const struct policy *p, const struct env_identity *id,
+              char *const *host_env, struct str_list *out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(defaults); i++) {
 		if (env_set(pool, out, defaults[i]))

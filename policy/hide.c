@@ -6,8 +6,10 @@
 #include "base/macros.h"
 
 /*
- * Reviewed by hand, beside the lists of what is shown at all below. Names, not patterns, because a pattern would have to
- * be expanded at start and would miss what comes later. /var/run is not here: it is a link to /run, and host sockets are refused anyway. Grants below a hidden name are served all the same: their parents are made up by the sentry.
+ * Reviewed by hand, beside the lists of what is shown at all below. Names, not patterns, because a
+ * pattern would have to be expanded at start and would miss what comes later. /var/run is not here:
+ * it is a link to /run, and host sockets are refused anyway. Grants below a hidden name are served
+ * all the same: their parents are made up by the sentry.
  */
 const struct hide_row policy_hide_rows[] = {
 	{ "/boot", "kernel images and boot loader passwords", 0755 },
@@ -67,13 +69,38 @@ const struct hide_row policy_hide_rows[] = {
 const size_t policy_hide_count = ARRAY_SIZE(policy_hide_rows);
 
 static const char *const show_root[] = {
-	"bin", "etc", "gnu", "lib", "lib32", "lib64", "libx32", "nix", "opt", "sbin", "usr", "var", NULL,
+	"bin", "etc", "gnu",  "lib", "lib32", "lib64", "libx32",
+	"nix", "opt", "sbin", "usr", "var",   NULL,
 };
 static const char *const show_var[] = { "cache", "lib", "local", "lock", "run", NULL };
 static const char *const show_var_lib[] = {
-	"alternatives", "apt", "aspell", "ca-certificates", "dictionaries-common", "dnf", "dpkg", "emacsen-common", "gems",
-	"ghc", "hunspell", "ieee-data", "ispell", "man-db", "misc", "pacman", "pam", "python", "rpm", "sgml-base",
-	"swcatalog", "texmf", "ucf", "vim", "xkb", "xml-core", NULL,
+	"alternatives",
+	"apt",
+	"aspell",
+	"ca-certificates",
+	"dictionaries-common",
+	"dnf",
+	"dpkg",
+	"emacsen-common",
+	"gems",
+	"ghc",
+	"hunspell",
+	"ieee-data",
+	"ispell",
+	"man-db",
+	"misc",
+	"pacman",
+	"pam",
+	"python",
+	"rpm",
+	"sgml-base",
+	"swcatalog",
+	"texmf",
+	"ucf",
+	"vim",
+	"xkb",
+	"xml-core",
+	NULL,
 };
 
 const struct show_row policy_show_rows[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the host's root file system the guest must not see when it is shown ("rootfs": "host"). */
+/* What of the host's root file system the guest must not see when it is shown ("rootfs": "host").
+ */
 #ifndef SBX_POLICY_HIDE_H
 #define SBX_POLICY_HIDE_H
 
@@ -15,7 +16,8 @@ struct hide_row {
 extern const struct hide_row policy_hide_rows[];
 extern const size_t policy_hide_count;
 
-/* Directories of which only these names are shown: what a host keeps beside them cannot be known. */
+/* Directories of which only these names are shown: what a host keeps beside them cannot be known.
+ */
 struct show_row {
 	const char *dir;
 	const char *const *names; /* ends with NULL */

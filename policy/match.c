@@ -23,8 +23,8 @@ static bool some_arg_matches(const char *pattern, char *const *argv)
 
 static bool rule_matches(const struct exec_rule *r, const char *program, char *const *argv)
 {
-	if (strchr(r->program, '/') ? !glob_match(r->program, program, GLOB_PATH) :
-				      !glob_match(r->program, base_name(program), 0))
+	if (strchr(r->program, '/') ? !glob_match(r->program, program, GLOB_PATH)
+	                            : !glob_match(r->program, base_name(program), 0))
 		return false;
 	for (size_t i = 0; i < r->args.n; i++) {
 		if (!some_arg_matches(r->args.v[i], argv))
@@ -34,7 +34,7 @@ static bool rule_matches(const struct exec_rule *r, const char *program, char *c
 }
 
 bool exec_rules_denied(const struct exec_rule_list *rules, const char *program, char *const *argv,
-		       struct exec_verdict *v)
+                       struct exec_verdict *v)
 {
 	for (size_t i = 0; i < rules->n; i++) {
 		const struct exec_rule *r = &rules->v[i];
@@ -47,7 +47,8 @@ bool exec_rules_denied(const struct exec_rule_list *rules, const char *program, 
 	return false;
 }
 
-bool exec_denied(const struct exec_rule_list *rules, const char *program, char *const *argv, struct exec_verdict *v)
+bool exec_denied(const struct exec_rule_list *rules, const char *program, char *const *argv,
+                 struct exec_verdict *v)
 {
 	if (!program)
 		program = argv[0];

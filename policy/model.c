@@ -137,7 +137,8 @@ static int merge_lists(struct policy *p, const struct policy *over)
 			return -ENOMEM;
 	}
 	if (list_append(&p->pool, &p->protect, &over->protect) ||
-	    list_append(&p->pool, &p->hide, &over->hide) || list_append(&p->pool, &p->env, &over->env) ||
+	    list_append(&p->pool, &p->hide, &over->hide) ||
+	    list_append(&p->pool, &p->env, &over->env) ||
 	    list_append(&p->pool, &p->pass_env, &over->pass_env))
 		return -ENOMEM;
 	return 0;

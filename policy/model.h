@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy of one sandbox. A struct policy may be partial: what nobody set has a value that says so (NULL,
- * POLICY_UNSET, a false _set). Defaults, a policy file and the command line are merged in that order; a file in the
- * workspace may then only tighten the result.
+ * The policy of one sandbox. A struct policy may be partial: what nobody set has a value that says
+ * so (NULL, POLICY_UNSET, a false _set). Defaults, a policy file and the command line are merged in
+ * that order; a file in the workspace may then only tighten the result.
  */
 #ifndef SBX_POLICY_MODEL_H
 #define SBX_POLICY_MODEL_H
@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "policy/pool.h"
 
-#define POLICY_UNSET   UINT64_MAX
+#define POLICY_UNSET UINT64_MAX
 #define POLICY_VERSION 1
 
 enum policy_mode { POLICY_RO, POLICY_COW, POLICY_RW };
@@ -30,7 +30,8 @@ struct grant_list {
 	size_t n, cap;
 };
 
-/* Refuses a program by its resolved path or base name (glob) when each of args (globs) matches some argument. */
+/* Refuses a program by its resolved path or base name (glob) when each of args (globs) matches some
+ * argument. */
 struct exec_rule {
 	char *id;
 	char *program;
@@ -45,11 +46,11 @@ struct exec_rule_list {
 
 /* The numeric limits, in the order of their descriptions (policy_limits). */
 enum policy_limit {
-	LIMIT_MEMORY,     /* bytes */
+	LIMIT_MEMORY, /* bytes */
 	LIMIT_TASKS,
-	LIMIT_DISK,       /* bytes */
+	LIMIT_DISK, /* bytes */
 	LIMIT_INODES,
-	LIMIT_CPU,        /* ms; 0: none */
+	LIMIT_CPU, /* ms; 0: none */
 	LIMIT_OPEN_FILES,
 	LIMIT_COUNT,
 };
@@ -92,8 +93,10 @@ struct policy {
 void policy_init(struct policy *p); /* nothing is set */
 void policy_fini(struct policy *p);
 
-MUST_CHECK int policy_add_grant(struct policy *p, const char *path, enum policy_mode mode, bool exec);
-MUST_CHECK int policy_add_exec_rule(struct policy *p, const struct exec_rule *r); /* copies what it points to */
+MUST_CHECK int policy_add_grant(struct policy *p, const char *path, enum policy_mode mode,
+                                bool exec);
+MUST_CHECK int policy_add_exec_rule(struct policy *p,
+                                    const struct exec_rule *r); /* copies what it points to */
 
 /* Puts @over on top: its scalars win, its lists are added. */
 MUST_CHECK int policy_merge(struct policy *p, const struct policy *over);
@@ -101,15 +104,17 @@ MUST_CHECK int policy_merge(struct policy *p, const struct policy *over);
 /* Called for each part of a workspace file that is not taken over. */
 typedef void (*policy_warn_fn)(void *ctx, const char *key, const char *why);
 
-/* As policy_merge, but takes over from @ws (a file that the guest can write) only what gives the guest less;
- * the rest is reported through @warn. @p must be complete (policy_complete). */
-MUST_CHECK int policy_tighten(struct policy *p, const struct policy *ws, policy_warn_fn warn, void *ctx);
+/* As policy_merge, but takes over from @ws (a file that the guest can write) only what gives the
+ * guest less; the rest is reported through @warn. @p must be complete (policy_complete). */
+MUST_CHECK int policy_tighten(struct policy *p, const struct policy *ws, policy_warn_fn warn,
+                              void *ctx);
 
 /* Gives every scalar that is still unset its default. */
 MUST_CHECK int policy_complete(struct policy *p);
 
-/* Parses a text (not NUL terminated) into a partial policy. Unknown keys, wrong types and numbers out of range are
- * refused with their position ("files.grants[0].mode"). On failure *@p is empty and needs no policy_fini. */
+/* Parses a text (not NUL terminated) into a partial policy. Unknown keys, wrong types and numbers
+ * out of range are refused with their position ("files.grants[0].mode"). On failure *@p is empty
+ * and needs no policy_fini. */
 MUST_CHECK int policy_parse(struct policy *p, const char *text, size_t len, struct sbx_err *err);
 
 const char *policy_mode_name(enum policy_mode m);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The policy file. Each object has a table of its keys; a parse function gets the value and sets the policy. The
- * position of what is looked at ("files.grants[0].mode") is kept for messages. Keys of parts that this version cannot
- * enforce are taken only when they ask for nothing, so that no policy is silently weaker than it reads.
+ * The policy file. Each object has a table of its keys; a parse function gets the value and sets
+ * the policy. The position of what is looked at ("files.grants[0].mode") is kept for messages. Keys
+ * of parts that this version cannot enforce are taken only when they ask for nothing, so that no
+ * policy is silently weaker than it reads.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -17,8 +18,8 @@
 #include "policy/units.h"
 
 #define POSITION_MAX 200
-#define LIST_MAX     1000 /* elements of one array or object */
-#define STRING_MAX   4096
+#define LIST_MAX 1000 /* elements of one array or object */
+#define STRING_MAX 4096
 
 struct parse {
 	struct policy *p;
@@ -49,7 +50,8 @@ static int no_memory(struct parse *c)
 	return sbx_fail(c->err, -ENOMEM, "policy");
 }
 
-/* Appends to the position; returns the old length for pos_pop. Names of unknown keys are made printable. */
+/* Appends to the position; returns the old length for pos_pop. Names of unknown keys are made
+ * printable. */
 static size_t pos_push(struct parse *c, const char *name)
 {
 	size_t old = strlen(c->pos), n = old;
@@ -83,7 +85,8 @@ static int parse_object(struct parse *c, json_t *v, const struct key *keys, size
 
 	if (!json_is_object(v))
 		return fail(c, "expected an object");
-	json_object_foreach (v, name, child) {
+	json_object_foreach(v, name, child)
+	{
 		const struct key *k = find_key(keys, n, name);
 		size_t old = pos_push(c, name);
 		int r = k ? k->fn(c, child) : fail(c, "unknown key");
@@ -108,7 +111,8 @@ static int parse_array(struct parse *c, json_t *v, int (*fn)(struct parse *c, js
 		return fail(c, "expected an array");
 	if (json_array_size(v) > LIST_MAX)
 		return fail(c, "more than %d elements", LIST_MAX);
-	json_array_foreach (v, i, child) {
+	json_array_foreach(v, i, child)
+	{
 		char index[24];
 		size_t old;
 		int r;
@@ -130,7 +134,8 @@ static const char *string(struct parse *c, json_t *v)
 		(void)fail(c, "expected a string");
 		return NULL;
 	}
-	if (json_string_length(v) != strlen(json_string_value(v)) || json_string_length(v) > STRING_MAX) {
+	if (json_string_length(v) != strlen(json_string_value(v)) ||
+	    json_string_length(v) > STRING_MAX) {
 		(void)fail(c, "the string is too long or has a NUL in it");
 		return NULL;
 	}
@@ -327,7 +332,8 @@ static int process_env(struct parse *c, json_t *v)
 
 	if (!json_is_object(v))
 		return fail(c, "expected an object");
-	json_object_foreach (v, name, child) {
+	json_object_foreach(v, name, child)
+	{
 		size_t old = pos_push(c, name);
 		const char *value = string(c, child);
 		char *assignment;
@@ -392,7 +398,8 @@ static int parse_time(struct parse *c, json_t *v, uint64_t *ms)
 	if (!json_is_number(v))
 		return fail(c, "expected a number of seconds");
 	if (!(s >= 0 && s <= (double)(POLICY_TIME_MAX_MS / 1000)))
-		return fail(c, "out of range (0 to %llu)", (unsigned long long)(POLICY_TIME_MAX_MS / 1000));
+		return fail(c, "out of range (0 to %llu)",
+		            (unsigned long long)(POLICY_TIME_MAX_MS / 1000));
 	*ms = (uint64_t)(s * 1000 + 0.5);
 	return 0;
 }
@@ -421,12 +428,15 @@ static int parse_limit(struct parse *c, json_t *v, enum policy_limit l)
 	} else if (json_is_string(v)) {
 		r = string(c, v) ? policy_limit_parse(c->p, l, json_string_value(v)) : -ERANGE;
 	} else if (json_is_integer(v)) {
-		r = json_integer_value(v) < 0 ? -ERANGE : policy_limit_set(c->p, l, (uint64_t)json_integer_value(v));
+		r = json_integer_value(v) < 0
+		            ? -ERANGE
+		            : policy_limit_set(c->p, l, (uint64_t)json_integer_value(v));
 	} else {
 		r = -EINVAL;
 	}
 	if (r == -ERANGE)
-		return fail(c, "out of range (%llu to %llu)", (unsigned long long)d->min, (unsigned long long)d->max);
+		return fail(c, "out of range (%llu to %llu)", (unsigned long long)d->min,
+		            (unsigned long long)d->max);
 	return r ? fail(c, "expected a number, or a text like \"2G\"") : 0;
 }
 
@@ -437,13 +447,15 @@ static int process_limits(struct parse *c, json_t *v)
 
 	if (!json_is_object(v))
 		return fail(c, "expected an object");
-	json_object_foreach (v, name, child) {
+	json_object_foreach(v, name, child)
+	{
 		size_t old = pos_push(c, name);
 		int l = 0, r;
 
 		while (l < LIMIT_COUNT && strcmp(policy_limits[l].key, name))
 			l++;
-		r = l < LIMIT_COUNT ? parse_limit(c, child, (enum policy_limit)l) : fail(c, "unknown key");
+		r = l < LIMIT_COUNT ? parse_limit(c, child, (enum policy_limit)l)
+		                    : fail(c, "unknown key");
 		if (r)
 			return r;
 		pos_pop(c, old);
@@ -626,7 +638,7 @@ int policy_parse(struct policy *p, const char *text, size_t len, struct sbx_err 
 	doc = json_loadb(text, len, JSON_REJECT_DUPLICATES, &je);
 	if (!doc)
 		return sbx_fail(err, 0, "line %d, column %d: %s", je.line, je.column,
-				log_quote(quoted, sizeof(quoted), je.text, strlen(je.text)));
+		                log_quote(quoted, sizeof(quoted), je.text, strlen(je.text)));
 	r = parse_object(&c, doc, top_keys, ARRAY_SIZE(top_keys));
 	json_decref(doc);
 	if (r)

@@ -30,7 +30,8 @@ static int no_new_privs(struct sbx_err *err)
 	return 0;
 }
 
-/* The monitor starts helpers in sessions of their own; this is for those that are started otherwise. */
+/* The monitor starts helpers in sessions of their own; this is for those that are started
+ * otherwise. */
 static int session(struct sbx_err *err)
 {
 	(void)setsid(); /* fails for a session leader, which is what is wanted */
@@ -112,7 +113,8 @@ static const struct {
 	{ ROLE_GOFER, STAGE_STEADY, not_dumpable },
 	{ ROLE_GOFER, STAGE_STEADY, filter_gofer },
 
-	/* A stub gives up all in its own start-up (platform/stub/boot.c): it has no libc to do it with. */
+	/* A stub gives up all in its own start-up (platform/stub/boot.c): it has no libc to do it
+	   with. */
 };
 
 int policy_enter(enum role role, enum stage stage, struct sbx_err *err)

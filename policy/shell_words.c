@@ -10,7 +10,8 @@ enum token { T_END, T_WORD, T_OP };
 
 struct lexer {
 	const char *p;
-	char *out;   /* where the next word goes; the buffer is as large as the text and a NUL for each word */
+	char *out;   /* where the next word goes; the buffer is as large as the text and a NUL for
+	                each word */
 	char *word;  /* of the last T_WORD */
 	char op[3];  /* of the last T_OP; "\n" for a line's end */
 	bool quoted; /* the word had quotes: it is no reserved word */
@@ -57,7 +58,8 @@ static enum token next(struct lexer *l)
 	if (is_op(*l->p)) {
 		l->op[0] = *l->p++;
 		l->op[1] = l->op[2] = '\0';
-		if (*l->p && (*l->p == l->op[0] || (strchr("<>", l->op[0]) && strchr("<>&|", *l->p))) &&
+		if (*l->p &&
+		    (*l->p == l->op[0] || (strchr("<>", l->op[0]) && strchr("<>&|", *l->p))) &&
 		    strchr(";&|<>", l->op[0]))
 			l->op[1] = *l->p++;
 		return T_OP;
@@ -82,7 +84,8 @@ static enum token next(struct lexer *l)
 static bool is_reserved(const char *w)
 {
 	static const char *const words[] = {
-		"if", "then", "else", "elif", "fi", "while", "until", "do", "done", "{", "}", "!", "time", NULL,
+		"if", "then", "else", "elif", "fi", "while", "until",
+		"do", "done", "{",    "}",    "!",  "time",  NULL,
 	};
 
 	for (size_t i = 0; words[i]; i++) {
@@ -96,7 +99,8 @@ static bool is_assignment(const char *w)
 {
 	size_t n = strspn(w, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
 
-	return n && (w[n] == '=' || (w[n] == '+' && w[n + 1] == '=')) && !(w[0] >= '0' && w[0] <= '9');
+	return n && (w[n] == '=' || (w[n] == '+' && w[n + 1] == '=')) &&
+	       !(w[0] >= '0' && w[0] <= '9');
 }
 
 struct collector {
@@ -141,7 +145,7 @@ static void collect(struct lexer *l, struct collector *c)
 				continue;
 			/* A number in front of it was the descriptor. */
 			if (c->n_words > 0 && strspn(c->words[c->n_words - 1], "0123456789") ==
-						      strlen(c->words[c->n_words - 1]))
+			                              strlen(c->words[c->n_words - 1]))
 				c->n_words--;
 			if (next(l) != T_WORD)
 				continue;
@@ -154,7 +158,8 @@ static void collect(struct lexer *l, struct collector *c)
 	flush(c);
 }
 
-void shell_for_each(const char *text, bool (*fn)(void *ctx, const struct shell_command *c), void *ctx)
+void shell_for_each(const char *text, bool (*fn)(void *ctx, const struct shell_command *c),
+                    void *ctx)
 {
 	size_t len = strnlen(text, SHELL_TEXT_MAX + 1);
 	struct collector *c;
@@ -181,8 +186,8 @@ static bool calls_itself(const char *p, const char *name, size_t n)
 	const char *end = strchr(p, '}');
 
 	for (; *p && (!end || p < end); p++) {
-		if (!strncmp(p, name, n) && p[n] == '|' && !strncmp(p + n + 1, name, n) && p[2 * n + 1] == '&' &&
-		    p[2 * n + 2] != '&')
+		if (!strncmp(p, name, n) && p[n] == '|' && !strncmp(p + n + 1, name, n) &&
+		    p[2 * n + 1] == '&' && p[2 * n + 2] != '&')
 			return true;
 	}
 	return false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A workspace's own file (.sbx.json). The guest can write it, so it is taken over only where the sandbox that
- * results can do less than without it: lower limits and deadlines, more hidden and protected names, more refused
- * programs, a grant that is already there in a weaker mode, and variables that nobody else set.
+ * A workspace's own file (.sbx.json). The guest can write it, so it is taken over only where the
+ * sandbox that results can do less than without it: lower limits and deadlines, more hidden and
+ * protected names, more refused programs, a grant that is already there in a weaker mode, and
+ * variables that nobody else set.
  */
 #include <errno.h>
 #include <string.h>
@@ -40,14 +41,16 @@ static void tighten_grants(struct tighten *t, const struct policy *ws)
 				continue;
 			known = true;
 			if (w->mode > g->mode || (w->exec && !g->exec)) {
-				t->warn(t->ctx, "files.grants", "asks for more than the caller gave");
+				t->warn(t->ctx, "files.grants",
+				        "asks for more than the caller gave");
 				continue;
 			}
 			g->mode = w->mode;
 			g->exec = w->exec;
 		}
 		if (!known)
-			t->warn(t->ctx, "files.grants", "names a path that the caller did not grant");
+			t->warn(t->ctx, "files.grants",
+			        "names a path that the caller did not grant");
 	}
 }
 
@@ -95,7 +98,8 @@ int policy_tighten(struct policy *p, const struct policy *ws, policy_warn_fn war
 	lower(&t, "process.timeout_s", &p->timeout_ms, ws->timeout_ms, true);
 	lower(&t, "process.idle_timeout_s", &p->idle_timeout_ms, ws->idle_timeout_ms, true);
 	for (int i = 0; i < LIMIT_COUNT; i++)
-		lower(&t, policy_limits[i].key, &p->limits[i], ws->limits[i], policy_limits[i].zero_is_none);
+		lower(&t, policy_limits[i].key, &p->limits[i], ws->limits[i],
+		      policy_limits[i].zero_is_none);
 	tighten_grants(&t, ws);
 	r = tighten_env(&t, ws);
 	if (r)

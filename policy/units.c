@@ -11,8 +11,11 @@ struct unit {
 };
 
 static const struct unit size_units[] = {
-	{ "", 1 },           { "B", 1 },          { "K", 1ull << 10 }, { "KiB", 1ull << 10 }, { "M", 1ull << 20 },
-	{ "MiB", 1ull << 20 }, { "G", 1ull << 30 }, { "GiB", 1ull << 30 }, { "T", 1ull << 40 },  { "TiB", 1ull << 40 },
+	{ "", 1 },           { "B", 1 },
+	{ "K", 1ull << 10 }, { "KiB", 1ull << 10 },
+	{ "M", 1ull << 20 }, { "MiB", 1ull << 20 },
+	{ "G", 1ull << 30 }, { "GiB", 1ull << 30 },
+	{ "T", 1ull << 40 }, { "TiB", 1ull << 40 },
 };
 static const struct unit count_units[] = { { "", 1 }, { "k", 1000 }, { "M", 1000000 } };
 static const struct unit time_units[] = {

@@ -38,7 +38,8 @@ static int place_fds(const struct spawn *s, int *exe_fd)
 		else if (dup2(high[i], (int)i) < 0)
 			return -errno;
 	}
-	/* The rest closes at execve, so the program's own fd lives until then. Kernels before 5.11 lack the flag. */
+	/* The rest closes at execve, so the program's own fd lives until then. Kernels before 5.11
+	 * lack the flag. */
 	if (syscall(SYS_close_range, s->n_fds, ~0u, CLOSE_RANGE_CLOEXEC) < 0) {
 		for (int fd = (int)s->n_fds, end = (int)sysconf(_SC_OPEN_MAX); fd < end; fd++)
 			(void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* EBADF for most */
@@ -46,7 +47,8 @@ static int place_fds(const struct spawn *s, int *exe_fd)
 	return 0;
 }
 
-/* Runs on a stack of its own in the parent's memory while the parent waits: only system calls, no return. */
+/* Runs on a stack of its own in the parent's memory while the parent waits: only system calls, no
+ * return. */
 static int spawn_child(void *arg)
 {
 	struct spawn_child *c = arg;
@@ -54,7 +56,8 @@ static int spawn_child(void *arg)
 	sigset_t none;
 	int exe_fd, r;
 
-	/* What the caller ignores stays ignored over execve; handlers do not. SIGKILL and SIGSTOP fail. */
+	/* What the caller ignores stays ignored over execve; handlers do not. SIGKILL and SIGSTOP
+	 * fail. */
 	for (int sig = 1; sig < SIGSYS; sig++)
 		(void)sigaction(sig, &dfl, NULL);
 	(void)setsid();
@@ -78,13 +81,15 @@ pid_t host_spawn(const struct spawn *s, int *ret_pidfd)
 	uint8_t *stack;
 	pid_t pid;
 
-	stack = mmap(NULL, SPAWN_STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	stack = mmap(NULL, SPAWN_STACK, PROT_READ | PROT_WRITE,
+	             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 	if (stack == MAP_FAILED)
 		return -errno;
 	/* No handler of ours may run in the child. */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &old);
-	pid = clone(spawn_child, stack + SPAWN_STACK, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &c, &pidfd);
+	pid = clone(spawn_child, stack + SPAWN_STACK,
+	            CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &c, &pidfd);
 	if (pid < 0)
 		pid = -errno;
 	sigprocmask(SIG_SETMASK, &old, NULL);

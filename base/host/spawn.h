@@ -11,7 +11,7 @@
 #define SPAWN_FDS_MAX 8
 
 struct spawn {
-	int exe_fd;        /* the program; need not be readable by the child */
+	int exe_fd; /* the program; need not be readable by the child */
 	char *const *argv;
 	char *const *envp;
 	int fds[SPAWN_FDS_MAX]; /* fds[i] becomes fd i of the child; -1: closed */
@@ -19,9 +19,10 @@ struct spawn {
 };
 
 /*
- * Starts a program in a session of its own, with default signal dispositions, an empty signal mask, PDEATHSIG
- * SIGKILL and no fds but those given. Neither copies the address space nor returns before the program runs.
- * Returns its pid and a pidfd (CLOEXEC) in *@pidfd, or -errno, that of execve included.
+ * Starts a program in a session of its own, with default signal dispositions, an empty signal mask,
+ * PDEATHSIG SIGKILL and no fds but those given. Neither copies the address space nor returns before
+ * the program runs. Returns its pid and a pidfd (CLOEXEC) in *@pidfd, or -errno, that of execve
+ * included.
  */
 MUST_CHECK pid_t host_spawn(const struct spawn *s, int *pidfd);
 

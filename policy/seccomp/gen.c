@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Build-time program: writes the filters of all roles as C arrays to standard output. Each role has one that kills and one
- * that lets through and logs, to find what a table lacks.
+ * Build-time program: writes the filters of all roles as C arrays to standard output. Each role has
+ * one that kills and one that lets through and logs, to find what a table lacks.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -14,7 +14,8 @@
 #include "base/macros.h"
 #include "policy/seccomp/rows.h"
 
-static const struct seccomp_table *const tables[] = { &seccomp_sbx, &seccomp_sentry, &seccomp_gofer };
+static const struct seccomp_table *const tables[] = { &seccomp_sbx, &seccomp_sentry,
+	                                              &seccomp_gofer };
 
 static int add_rows(scmp_filter_ctx ctx, const struct seccomp_table *t)
 {
@@ -28,7 +29,8 @@ static int add_rows(scmp_filter_ctx ctx, const struct seccomp_table *t)
 		}
 		ret = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW, r->nr, r->n, r->cmp);
 		if (ret) {
-			fprintf(stderr, "%s: row %zu (%s): %s\n", t->name, i, r->why, strerror(-ret));
+			fprintf(stderr, "%s: row %zu (%s): %s\n", t->name, i, r->why,
+			        strerror(-ret));
 			return ret;
 		}
 	}
@@ -77,7 +79,8 @@ static int generate(const struct seccomp_table *t, const char *kind, uint32_t ac
 
 int main(void)
 {
-	printf("/* Made by policy/seccomp/gen.c from the tables beside it. */\n#include <linux/filter.h>\n");
+	printf("/* Made by policy/seccomp/gen.c from the tables beside it. */\n#include "
+	       "<linux/filter.h>\n");
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		int r = generate(tables[i], "kill", SCMP_ACT_KILL_PROCESS);
 

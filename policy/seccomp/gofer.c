@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gofer's host calls. openat2 alone opens, below the grants' own fds; nothing is executed, no process made, no
- * socket, no memory executable. New names cannot have set-id bits and no device node can be made.
+ * The gofer's host calls. openat2 alone opens, below the grants' own fds; nothing is executed, no
+ * process made, no socket, no memory executable. New names cannot have set-id bits and no device
+ * node can be made.
  */
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -10,7 +11,7 @@
 #include "policy/seccomp/rows.h"
 
 #define CONTROL_FD 3
-#define SENTRY_FD  4
+#define SENTRY_FD 4
 
 static const struct seccomp_row rows[] = {
 	ROW(poll, "conn.c: gofer_serve"),
@@ -51,13 +52,14 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(mkdirat, "ops_change.c; no set-id bits", 1, ARG(2, MASKED_EQ, 06000, 0)),
 	ROW_IF(fchmodat, "ops_change.c; no set-id bits", 1, ARG(2, MASKED_EQ, 06000, 0)),
 	ROW_IF(mknodat, "ops_change.c: FIFO", 1, ARG(2, MASKED_EQ, S_IFMT | 06000, S_IFIFO)),
-	ROW_IF(mknodat, "ops_change.c: socket name", 1, ARG(2, MASKED_EQ, S_IFMT | 06000, S_IFSOCK)),
+	ROW_IF(mknodat, "ops_change.c: socket name", 1,
+	       ARG(2, MASKED_EQ, S_IFMT | 06000, S_IFSOCK)),
 	ROW_IF(write, "log.c", 1, ARG(0, EQ, 2)),
 	ROW_IF(recvmsg, "wire.c: requests", 1, ARG(0, EQ, SENTRY_FD)),
 	ROW_IF(sendmsg, "wire.c: replies", 1, ARG(0, EQ, SENTRY_FD)),
 	ROW_IF(sendmsg, "wire.c: Started", 1, ARG(0, EQ, CONTROL_FD)),
-	ROW_IF(sendto, "audit.c; no address can be given over a connected socket", 2, ARG(0, EQ, CONTROL_FD),
-	       ARG(4, EQ, 0)),
+	ROW_IF(sendto, "audit.c; no address can be given over a connected socket", 2,
+	       ARG(0, EQ, CONTROL_FD), ARG(4, EQ, 0)),
 };
 
 const struct seccomp_table seccomp_gofer = { "gofer", rows, ARRAY_SIZE(rows) };

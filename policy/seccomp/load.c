@@ -8,10 +8,12 @@
 
 #include "policy/seccomp/filters.h"
 
-#define FILTER(name) \
-	{ \
-		{ ARRAY_SIZE(filter_##name##_kill), (struct sock_filter *)filter_##name##_kill }, \
-		{ ARRAY_SIZE(filter_##name##_log), (struct sock_filter *)filter_##name##_log } \
+#define FILTER(name)                                                                               \
+	{                                                                                          \
+		{ ARRAY_SIZE(filter_##name##_kill), (struct sock_filter *)filter_##name##_kill },  \
+		{                                                                                  \
+			ARRAY_SIZE(filter_##name##_log), (struct sock_filter *)filter_##name##_log \
+		}                                                                                  \
 	}
 
 /* [0] kills, [1] logs. The kernel only reads the instructions. */
@@ -24,7 +26,8 @@ static_assert(ARRAY_SIZE(filters) == FILTER_COUNT, "a filter for each id");
 
 int seccomp_filter_load(enum seccomp_filter_id id, bool log)
 {
-	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filters[id][log]);
+	long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+	                 &filters[id][log]);
 
 	if (r < 0)
 		return -errno;

@@ -11,8 +11,9 @@
 enum seccomp_filter_id { FILTER_SBX, FILTER_SENTRY, FILTER_GOFER, FILTER_COUNT };
 
 /*
- * Puts all threads of the process under a filter. no_new_privs must be set. @log: calls outside the table are logged
- * by the host kernel and go on, for finding what a table lacks; never for use. Returns 0 or -errno.
+ * Puts all threads of the process under a filter. no_new_privs must be set. @log: calls outside the
+ * table are logged by the host kernel and go on, for finding what a table lacks; never for use.
+ * Returns 0 or -errno.
  */
 MUST_CHECK int seccomp_filter_load(enum seccomp_filter_id id, bool log);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which host calls each of our processes may still make once it is steady. One table a role, each row with its reason; a
- * wider filter is always a change under policy/seccomp. gen.c turns the tables into BPF at build time.
+ * Which host calls each of our processes may still make once it is steady. One table a role, each
+ * row with its reason; a wider filter is always a change under policy/seccomp. gen.c turns the
+ * tables into BPF at build time.
  */
 #ifndef SBX_POLICY_SECCOMP_ROWS_H
 #define SBX_POLICY_SECCOMP_ROWS_H
@@ -16,9 +17,26 @@ struct seccomp_row {
 	struct scmp_arg_cmp cmp[2];
 };
 
-#define ROW(name, reason)          { SCMP_SYS(name), reason, 0, { { 0 } } }
-#define ARG(i, op, ...)            { i, SCMP_CMP_##op, __VA_ARGS__ }
-#define ROW_IF(name, reason, n, ...) { SCMP_SYS(name), reason, n, { __VA_ARGS__ } }
+#define ROW(name, reason)                                                                          \
+	{                                                                                          \
+		SCMP_SYS(name), reason, 0,                                                         \
+		{                                                                                  \
+			{                                                                          \
+				0                                                                  \
+			}                                                                          \
+		}                                                                                  \
+	}
+#define ARG(i, op, ...)                                                                            \
+	{                                                                                          \
+		i, SCMP_CMP_##op, __VA_ARGS__                                                      \
+	}
+#define ROW_IF(name, reason, n, ...)                                                               \
+	{                                                                                          \
+		SCMP_SYS(name), reason, n,                                                         \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
 
 struct seccomp_table {
 	const char *name;
@@ -29,7 +47,8 @@ struct seccomp_table {
 extern const struct seccomp_table seccomp_sentry, seccomp_gofer, seccomp_sbx;
 
 #ifdef SBX_SANITIZED
-/* What the run-time libraries of sanitizers do, in every role. Such a build is for tests and says so. */
+/* What the run-time libraries of sanitizers do, in every role. Such a build is for tests and says
+ * so. */
 extern const struct seccomp_table seccomp_sanitizer;
 #endif
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor's host calls while a sandbox runs. It reads messages that a hostile sentry may have made; should their
- * parser be wrong, there is nothing to execute, no socket to open and no file to open for writing.
+ * The monitor's host calls while a sandbox runs. It reads messages that a hostile sentry may have
+ * made; should their parser be wrong, there is nothing to execute, no socket to open and no file to
+ * open for writing.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +21,8 @@ static const struct seccomp_row rows[] = {
 	ROW(pidfd_send_signal, "tools/monitor/helper.c"),
 	ROW_IF(kill, "tools/monitor/reap.c", 1, ARG(1, EQ, SIGKILL)),
 	ROW(wait4, "tools/monitor/reap.c"),
-	ROW_IF(openat, "tools/monitor/usage.c: /proc", 1, ARG(2, MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
+	ROW_IF(openat, "tools/monitor/usage.c: /proc", 1,
+	       ARG(2, MASKED_EQ, O_ACCMODE | O_CREAT | O_TRUNC, O_RDONLY)),
 	ROW(getdents64, "tools/monitor/usage.c"),
 	ROW(lseek, "readdir(3)"),
 	ROW(fstat, "policy/audit.c"),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sentry's host calls. Whoever takes over the sentry has these: no path can be opened, nothing executed, no process
- * made, no socket, and the only sockets that messages go over are those to the monitor and the gofer.
+ * The sentry's host calls. Whoever takes over the sentry has these: no path can be opened, nothing
+ * executed, no process made, no socket, and the only sockets that messages go over are those to the
+ * monitor and the gofer.
  */
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -13,22 +14,28 @@
 #include "policy/seccomp/rows.h"
 
 #define CONTROL_FD 3
-#define GOFER_FD   4
+#define GOFER_FD 4
 
 static const struct seccomp_row rows[] = {
 	/* the platform: traps and guest memory */
-	ROW_IF(ioctl, "platform/unotify/listener.c: receive", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_RECV)),
-	ROW_IF(ioctl, "platform/unotify/listener.c: answer", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_SEND)),
-	ROW_IF(ioctl, "platform/unotify/listener.c: still there", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ID_VALID)),
-	ROW_IF(ioctl, "platform/unotify/listener.c: inject a mapping's fd", 1, ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ADDFD)),
-	ROW(process_vm_readv, "platform/unotify/mem.c; Landlock and the user namespace bound its reach to stubs"),
+	ROW_IF(ioctl, "platform/unotify/listener.c: receive", 1,
+	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_RECV)),
+	ROW_IF(ioctl, "platform/unotify/listener.c: answer", 1,
+	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_SEND)),
+	ROW_IF(ioctl, "platform/unotify/listener.c: still there", 1,
+	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ID_VALID)),
+	ROW_IF(ioctl, "platform/unotify/listener.c: inject a mapping's fd", 1,
+	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ADDFD)),
+	ROW(process_vm_readv,
+	    "platform/unotify/mem.c; Landlock and the user namespace bound its reach to stubs"),
 	ROW(process_vm_writev, "platform/unotify/mem.c, order.c"),
 	ROW_IF(tgkill, "platform/unotify/run.c: kick", 1, ARG(2, EQ, SIGUSR2)),
 	ROW_IF(tgkill, "platform/unotify/listener.c: wake the leader", 1, ARG(2, EQ, SIGUSR1)),
 	ROW_IF(tgkill, "a stub that does not obey", 1, ARG(2, EQ, SIGKILL)),
 	ROW_IF(kill, "platform/unotify/event.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
 	ROW_IF(pidfd_send_signal, "platform/unotify/proc.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
-	ROW_IF(rt_sigaction, "platform/unotify/listener.c: the wake signal", 1, ARG(0, EQ, SIGUSR1)),
+	ROW_IF(rt_sigaction, "platform/unotify/listener.c: the wake signal", 1,
+	       ARG(0, EQ, SIGUSR1)),
 	ROW(pidfd_open, "platform/unotify/proc.c: a new stub"),
 	ROW(wait4, "platform/unotify/start.c: the end"),
 	ROW(waitid, "platform/unotify/start.c: the end"),

@@ -50,7 +50,8 @@ static int send_in_memfd(int sock, const uint8_t *buf, size_t len, const int *fd
 		return r;
 	all[n_fds] = r;
 	r = write_all(all[n_fds], buf, len);
-	if (!r && fcntl(all[n_fds], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+	if (!r && fcntl(all[n_fds], F_ADD_SEALS,
+	                F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
 		r = -EINVAL;
 	if (!r) {
 		in_fd.size = (uint32_t)len;
@@ -74,8 +75,8 @@ int control_send(int sock, const Sbx__Control__Message *m, const int *fds, unsig
 	if (!buf)
 		return -ENOMEM;
 	sbx__control__message__pack(m, buf);
-	r = len <= WIRE_MSG_MAX ? send_bytes(sock, buf, len, fds, n_fds) :
-				  send_in_memfd(sock, buf, len, fds, n_fds);
+	r = len <= WIRE_MSG_MAX ? send_bytes(sock, buf, len, fds, n_fds)
+	                        : send_in_memfd(sock, buf, len, fds, n_fds);
 	free(buf);
 	return r;
 }
@@ -106,7 +107,8 @@ static int recv_from_memfd(struct wire_msg *w, Sbx__Control__Message **m)
 	return (*m)->m_case == SBX__CONTROL__MESSAGE__M_CONFIG_IN_FD ? -EPROTO : 1;
 }
 
-static int recv_message(int sock, Sbx__Control__Message **ret_m, int *fds, unsigned *n_fds, bool in_fd)
+static int recv_message(int sock, Sbx__Control__Message **ret_m, int *fds, unsigned *n_fds,
+                        bool in_fd)
 {
 	static uint8_t buf[WIRE_MSG_MAX]; /* one thread receives */
 	struct wire_msg w = { .buf = buf, .cap = sizeof(buf) };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for sbx-gofer in tests of the monitor: takes its configuration and waits for its end. */
+/* Stands in for sbx-gofer in tests of the monitor: takes its configuration and waits for its end.
+ */
 #include <string.h>
 #include <unistd.h>
 
@@ -11,7 +12,8 @@ int main(void)
 	int fds[WIRE_FDS_MAX];
 	unsigned n;
 
-	if (control_recv_config(CONTROL_FD, &m, fds, &n) != 1 || m->m_case != SBX__CONTROL__MESSAGE__M_GOFER_CONFIG)
+	if (control_recv_config(CONTROL_FD, &m, fds, &n) != 1 ||
+	    m->m_case != SBX__CONTROL__MESSAGE__M_GOFER_CONFIG)
 		return 99;
 	/* A grant whose path ends so asks for a gofer that dies. */
 	for (size_t i = 0; i < m->gofer_config->n_protect; i++) {

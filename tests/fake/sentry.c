@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stands in for sbx-sentry in tests of the monitor: speaks the control protocol and runs the program on the host
- * itself. A program name that starts with '@' asks for a way to misbehave.
+ * Stands in for sbx-sentry in tests of the monitor: speaks the control protocol and runs the
+ * program on the host itself. A program name that starts with '@' asks for a way to misbehave.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -9,10 +9,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The input cut at its line ends is an argument vector; as a whole it is a shell string, and its first line a pattern. */
+/* The input cut at its line ends is an argument vector; as a whole it is a shell string, and its
+ * first line a pattern. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *text = malloc(size + 1), *argv[16], *shell[] = { (char *)"sh", (char *)"-c", text, NULL };
+	char *text = malloc(size + 1), *argv[16],
+	     *shell[] = { (char *)"sh", (char *)"-c", text, NULL };
 	struct exec_verdict v;
 	size_t n = 0;
 

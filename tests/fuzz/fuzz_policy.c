@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A workspace's policy file is written by the guest: parsed, then taken over as far as it tightens. */
+/* A workspace's policy file is written by the guest: parsed, then taken over as far as it tightens.
+ */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -34,7 +35,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	/* Whatever the file says, the guest never gets more. */
 	for (int i = 0; i < LIMIT_COUNT; i++)
-		BUG_ON(p.limits[i] > before[i] && !(policy_limits[i].zero_is_none && before[i] == 0));
+		BUG_ON(p.limits[i] > before[i] &&
+		       !(policy_limits[i].zero_is_none && before[i] == 0));
 	BUG_ON(p.grants.n || p.user_set || p.pass_env.n || p.audit_file);
 	BUG_ON(p.timeout_ms == 0 || p.timeout_ms > 60000);
 	policy_fini(&p);

@@ -30,8 +30,16 @@ static void write_some(struct audit *a, int n)
 {
 	for (int i = 0; i < n; i++) {
 		struct audit_event e = {
-			.pid = 7, .exe = "/bin/cat", .source = "gofer", .class = "file", .op = "open",
-			.object = "/etc/\"x\"\n\x1b[31m", .mode = "r", .verdict = "deny", .rule = "hide", .reason = "hidden",
+			.pid = 7,
+			.exe = "/bin/cat",
+			.source = "gofer",
+			.class = "file",
+			.op = "open",
+			.object = "/etc/\"x\"\n\x1b[31m",
+			.mode = "r",
+			.verdict = "deny",
+			.rule = "hide",
+			.reason = "hidden",
 			.count = 1,
 		};
 
@@ -109,7 +117,8 @@ static void test_format(void)
 	text[strcspn(text, "\n")] = '\0';
 	v = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
 	tap_ok(v && json_object_size(v) == 16, "a line has all fields");
-	tap_ok(!strcmp(json_string_value(json_object_get(v, "object")), "/etc/\"x\"\n\x1b[31m"), "strings come back");
+	tap_ok(!strcmp(json_string_value(json_object_get(v, "object")), "/etc/\"x\"\n\x1b[31m"),
+	       "strings come back");
 	json_decref(v);
 	a = must_open();
 	write_some(a, 1);
@@ -187,7 +196,8 @@ static void test_recovery(void)
 	write_some(a, 1);
 	audit_close(a);
 	c = verify();
-	tap_ok(c.line == 0 && c.torn == 1 && c.records == 4, "is noted and closed by the next writer");
+	tap_ok(c.line == 0 && c.torn == 1 && c.records == 4,
+	       "is noted and closed by the next writer");
 
 	fresh(1);
 	text = slurp(&len);
@@ -197,7 +207,8 @@ static void test_recovery(void)
 	tap_ok(c.line == 0 && c.torn == 1, "also when it was the first");
 
 	spit("something else\n", 15);
-	tap_ok(audit_open(path, &a, &err) && strstr(err.msg, "no audit log"), "another file is left alone");
+	tap_ok(audit_open(path, &a, &err) && strstr(err.msg, "no audit log"),
+	       "another file is left alone");
 	err = (struct sbx_err){ 0 };
 	tap_ok(audit_open("/dev/null", &a, &err), "so is a device");
 }

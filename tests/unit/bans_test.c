@@ -124,33 +124,42 @@ static void test_bans(void)
 	for (size_t i = 0; i < ARRAY_SIZE(banned); i++) {
 		char *const *a = argv_of(&banned[i]);
 
-		tap_ok(ban_denied(a[0], a, &v), "banned: %s %s %s", a[0], a[1] ? a[1] : "", a[1] && a[2] ? a[2] : "");
+		tap_ok(ban_denied(a[0], a, &v), "banned: %s %s %s", a[0], a[1] ? a[1] : "",
+		       a[1] && a[2] ? a[2] : "");
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(allowed); i++) {
 		char *const *a = argv_of(&allowed[i]);
 
 		if (!tap_ok(!ban_denied(a[0], a, &v), "allowed: %s %s %s", a[0], a[1] ? a[1] : "",
-			    a[1] && a[2] ? a[2] : ""))
+		            a[1] && a[2] ? a[2] : ""))
 			printf("# %s: %s\n", v.rule, v.reason);
 	}
 }
 
 static void test_rules(void)
 {
-	struct exec_rule args_rule = { .program = (char *)"dd", .id = (char *)"r1", .reason = (char *)"why" };
+	struct exec_rule args_rule = { .program = (char *)"dd",
+		                       .id = (char *)"r1",
+		                       .reason = (char *)"why" };
 	struct exec_rule path_rule = { .program = (char *)"/usr/bin/cur?", .reason = (char *)"no" };
 	struct exec_verdict v;
 	struct policy p;
 
 	policy_init(&p);
-	if (str_list_add(&p.pool, &args_rule.args, "of=*") || str_list_add(&p.pool, &args_rule.args, "bs=*") ||
+	if (str_list_add(&p.pool, &args_rule.args, "of=*") ||
+	    str_list_add(&p.pool, &args_rule.args, "bs=*") ||
 	    policy_add_exec_rule(&p, &args_rule) || policy_add_exec_rule(&p, &path_rule))
 		return;
-	tap_ok(exec_denied(&p.exec_deny, "/bin/dd", ARGV((char *)"dd", (char *)"of=x", (char *)"bs=1"), &v) &&
-	       !strcmp(v.rule, "r1") && !strcmp(v.reason, "why"), "all patterns match some argument");
-	tap_ok(!exec_denied(&p.exec_deny, "/bin/dd", ARGV((char *)"dd", (char *)"of=x"), &v), "one is missing");
-	tap_ok(exec_denied(&p.exec_deny, "/usr/bin/curl", ARGV((char *)"x"), &v), "a rule on the path");
-	tap_ok(!exec_denied(&p.exec_deny, "/opt/curl", ARGV((char *)"curl"), &v), "is about the path");
+	tap_ok(exec_denied(&p.exec_deny, "/bin/dd",
+	                   ARGV((char *)"dd", (char *)"of=x", (char *)"bs=1"), &v) &&
+	               !strcmp(v.rule, "r1") && !strcmp(v.reason, "why"),
+	       "all patterns match some argument");
+	tap_ok(!exec_denied(&p.exec_deny, "/bin/dd", ARGV((char *)"dd", (char *)"of=x"), &v),
+	       "one is missing");
+	tap_ok(exec_denied(&p.exec_deny, "/usr/bin/curl", ARGV((char *)"x"), &v),
+	       "a rule on the path");
+	tap_ok(!exec_denied(&p.exec_deny, "/opt/curl", ARGV((char *)"curl"), &v),
+	       "is about the path");
 	policy_fini(&p);
 }
 
@@ -163,9 +172,11 @@ static bool note_command(void *ctx, const struct shell_command *c)
 	struct seen *s = ctx;
 
 	for (size_t i = 0; i < c->n_words; i++)
-		snprintf(s->text + strlen(s->text), sizeof(s->text) - strlen(s->text), "%s%s", i ? " " : "", c->words[i]);
+		snprintf(s->text + strlen(s->text), sizeof(s->text) - strlen(s->text), "%s%s",
+		         i ? " " : "", c->words[i]);
 	for (size_t i = 0; i < c->n_redirects; i++)
-		snprintf(s->text + strlen(s->text), sizeof(s->text) - strlen(s->text), " >%s", c->redirects[i]);
+		snprintf(s->text + strlen(s->text), sizeof(s->text) - strlen(s->text), " >%s",
+		         c->redirects[i]);
 	strcat(s->text, "|");
 	return true;
 }

@@ -65,12 +65,13 @@ static void test_refusals(void)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
-		tap_eq(grant_refusal(v[i].path, v[i].mode, "/home/u") != NULL, v[i].refused, "%s %s",
-		       policy_mode_name(v[i].mode), v[i].path);
+		tap_eq(grant_refusal(v[i].path, v[i].mode, "/home/u") != NULL, v[i].refused,
+		       "%s %s", policy_mode_name(v[i].mode), v[i].path);
 }
 
 /* Builds a set with one or two grants. Returns the result of grants_build. */
-static int build(struct grant_set *set, struct policy *p, const char *a, const char *b, struct sbx_err *err)
+static int build(struct grant_set *set, struct policy *p, const char *a, const char *b,
+                 struct sbx_err *err)
 {
 	policy_init(p);
 	*err = (struct sbx_err){ 0 };
@@ -92,23 +93,32 @@ static void test_build(void)
 	symlink(at("w"), at("link"));
 	mkfifo(at("fifo"), 0600);
 	tap_eq(build(&set, &p, at("w"), at("w/sub"), &err), 0, "nested grants");
-	tap_ok(set.n == 3 && set.v[0].root && !strcmp(set.v[0].path, "/") && set.v[0].mode == POLICY_COW, "the root is first");
-	tap_ok(set.v[1].id != set.v[2].id && set.v[1].id && set.v[2].mode == POLICY_RO, "ids and modes");
-	tap_ok(grants_writable(&set, at("w/x")) && !grants_writable(&set, at("w/sub/x")) && !grants_writable(&set, "/x"),
+	tap_ok(set.n == 3 && set.v[0].root && !strcmp(set.v[0].path, "/") &&
+	               set.v[0].mode == POLICY_COW,
+	       "the root is first");
+	tap_ok(set.v[1].id != set.v[2].id && set.v[1].id && set.v[2].mode == POLICY_RO,
+	       "ids and modes");
+	tap_ok(grants_writable(&set, at("w/x")) && !grants_writable(&set, at("w/sub/x")) &&
+	               !grants_writable(&set, "/x"),
 	       "what can be written");
-	tap_ok(set.hide.n > 10 && set.protect.n == 0, "hidden names, and nothing protected in a plain workspace");
+	tap_ok(set.hide.n > 10 && set.protect.n == 0,
+	       "hidden names, and nothing protected in a plain workspace");
 	policy_fini(&p);
 	tap_eq(build(&set, &p, at("link"), at("w"), &err), 0, "the same path by a link");
-	tap_ok(set.n == 2 && set.v[1].mode == POLICY_RO && !strcmp(set.v[1].path, at("w")), "is one grant; the later one wins");
+	tap_ok(set.n == 2 && set.v[1].mode == POLICY_RO && !strcmp(set.v[1].path, at("w")),
+	       "is one grant; the later one wins");
 	policy_fini(&p);
 	tap_eq(build(&set, &p, at("w/file"), NULL, &err), 0, "a file");
 	policy_fini(&p);
-	tap_ok(build(&set, &p, at("none"), NULL, &err) < 0 && strstr(err.msg, "No such file"), "a missing path");
+	tap_ok(build(&set, &p, at("none"), NULL, &err) < 0 && strstr(err.msg, "No such file"),
+	       "a missing path");
 	policy_fini(&p);
-	tap_ok(build(&set, &p, at("fifo"), NULL, &err) < 0 && strstr(err.msg, "only files"), "a FIFO");
+	tap_ok(build(&set, &p, at("fifo"), NULL, &err) < 0 && strstr(err.msg, "only files"),
+	       "a FIFO");
 	policy_fini(&p);
 	symlink("/proc", at("proc"));
-	tap_ok(build(&set, &p, at("proc"), NULL, &err) < 0 && strstr(err.msg, "/proc"), "a link to what is refused");
+	tap_ok(build(&set, &p, at("proc"), NULL, &err) < 0 && strstr(err.msg, "/proc"),
+	       "a link to what is refused");
 	policy_fini(&p);
 }
 
@@ -137,17 +147,20 @@ static void test_worktree(void)
 	bool hooks = false;
 
 	make_worktree();
-	tap_ok(git_common_dir(at("tree"), out) == 1 && !strcmp(out, at("repo/.git")), "a worktree's common directory");
+	tap_ok(git_common_dir(at("tree"), out) == 1 && !strcmp(out, at("repo/.git")),
+	       "a worktree's common directory");
 	tap_eq(git_common_dir(at("repo"), out), 0, "a repository of its own has none");
 	tap_eq(git_common_dir(at("w"), out), 0, "nor has another directory");
 	tap_eq(build(&set, &p, at("tree"), NULL, &err), 0, "grant a worktree");
-	tap_ok(set.n == 3 && !strcmp(set.v[2].path, at("repo/.git")) && set.v[2].mode == POLICY_RW && !set.v[2].exec,
+	tap_ok(set.n == 3 && !strcmp(set.v[2].path, at("repo/.git")) &&
+	               set.v[2].mode == POLICY_RW && !set.v[2].exec,
 	       "the common directory is granted with it");
 	for (size_t i = 0; i < set.protect.n; i++)
 		hooks = hooks || !strcmp(set.protect.v[i], at("repo/.git/hooks"));
 	tap_ok(hooks, "its hooks are protected");
 	policy_fini(&p);
-	/* A guest can write the .git file: it must not lead us to a repository that knows nothing of it. */
+	/* A guest can write the .git file: it must not lead us to a repository that knows nothing
+	 * of it. */
 	make_dir("evil");
 	snprintf(text, sizeof(text), "gitdir: %s\n", at("repo/.git/worktrees/task"));
 	make_file("evil/.git", text);

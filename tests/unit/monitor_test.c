@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor with stand-ins for its helpers (tests/fake): exit codes, deadlines, limits, output, signals, what becomes of
- * processes that outlive their sentry. Each case is a child of its own, because a monitor changes its process.
+ * The monitor with stand-ins for its helpers (tests/fake): exit codes, deadlines, limits, output,
+ * signals, what becomes of processes that outlive their sentry. Each case is a child of its own,
+ * because a monitor changes its process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +25,7 @@ struct test_case {
 	const char *argv[6];
 	uint64_t timeout_ms, idle_ms, memory;
 	bool pass, merge, gofer_dies;
-	int kill_with; /* a signal to the monitor after 200 ms */
+	int kill_with; /* a signal to the monitor after 0.8 s */
 	int kills;     /* how often */
 	const char *audit;
 };
@@ -67,8 +68,16 @@ static int child_main(const struct test_case *t, int out)
 	struct policy p;
 	char *envp[] = { (char *)"PATH=/usr/bin:/bin", NULL };
 	struct run_spec spec = {
-		.policy = &p, .grants = &grants, .argv = (char *const *)t->argv, .envp = envp, .cwd = "/",
-		.platform = "auto", .capture = true, .pass = t->pass, .merge = t->merge, .events_fd = -1,
+		.policy = &p,
+		.grants = &grants,
+		.argv = (char *const *)t->argv,
+		.envp = envp,
+		.cwd = "/",
+		.platform = "auto",
+		.capture = true,
+		.pass = t->pass,
+		.merge = t->merge,
+		.events_fd = -1,
 	};
 
 	policy_init(&p);
@@ -98,7 +107,7 @@ static struct got run_case(const struct test_case *t)
 	if (pid == 0)
 		_exit(child_main(t, fd));
 	for (int i = 0; i < t->kills; i++) {
-		usleep(200000);
+		usleep(800000); /* slow builds have to have started */
 		kill(pid, t->kill_with);
 	}
 	waitpid(pid, &st, 0);
@@ -119,7 +128,8 @@ static const char *text(const struct got *g, const char *key)
 
 static void check(const char *name, const struct got *g, int code, const char *status)
 {
-	if (!tap_ok(g->code == code && !strcmp(text(g, "status"), status), "%s: %s, exit code %d", name, status, code))
+	if (!tap_ok(g->code == code && !strcmp(text(g, "status"), status), "%s: %s, exit code %d",
+	            name, status, code))
 		printf("# %d %s %s\n", g->code, text(g, "status"), text(g, "message"));
 }
 
@@ -129,11 +139,24 @@ static void test_schema(const struct got *g)
 		const char *key;
 		json_type type;
 	} fields[] = {
-		{ "v", JSON_INTEGER }, { "id", JSON_STRING }, { "exit_code", JSON_INTEGER }, { "signal", JSON_NULL },
-		{ "status", JSON_STRING }, { "message", JSON_STRING }, { "stdout", JSON_STRING }, { "stderr", JSON_STRING },
-		{ "encoding", JSON_STRING }, { "truncated", JSON_OBJECT }, { "waiting_for_input", JSON_FALSE },
-		{ "duration_ms", JSON_INTEGER }, { "usage", JSON_OBJECT }, { "changes", JSON_ARRAY },
-		{ "denials", JSON_ARRAY }, { "net", JSON_ARRAY }, { "background", JSON_ARRAY }, { "platform", JSON_STRING },
+		{ "v", JSON_INTEGER },
+		{ "id", JSON_STRING },
+		{ "exit_code", JSON_INTEGER },
+		{ "signal", JSON_NULL },
+		{ "status", JSON_STRING },
+		{ "message", JSON_STRING },
+		{ "stdout", JSON_STRING },
+		{ "stderr", JSON_STRING },
+		{ "encoding", JSON_STRING },
+		{ "truncated", JSON_OBJECT },
+		{ "waiting_for_input", JSON_FALSE },
+		{ "duration_ms", JSON_INTEGER },
+		{ "usage", JSON_OBJECT },
+		{ "changes", JSON_ARRAY },
+		{ "denials", JSON_ARRAY },
+		{ "net", JSON_ARRAY },
+		{ "background", JSON_ARRAY },
+		{ "platform", JSON_STRING },
 		{ "audit", JSON_NULL },
 	};
 	bool ok = json_object_size(g->v) == sizeof(fields) / sizeof(fields[0]);
@@ -153,21 +176,26 @@ static void test_schema(const struct got *g)
 
 static void test_exit(void)
 {
-	struct got g = run_case(&(struct test_case){ { "sh", "-c", "echo out; echo err >&2; exit 7" } });
+	struct got g =
+		run_case(&(struct test_case){ { "sh", "-c", "echo out; echo err >&2; exit 7" } });
 
 	check("exit", &g, 7, "exited");
-	tap_ok(!strcmp(text(&g, "stdout"), "out\n") && !strcmp(text(&g, "stderr"), "err\n"), "output is captured");
+	tap_ok(!strcmp(text(&g, "stdout"), "out\n") && !strcmp(text(&g, "stderr"), "err\n"),
+	       "output is captured");
 	test_schema(&g);
 	json_decref(g.v);
 	g = run_case(&(struct test_case){ { "sh", "-c", "echo a; echo b >&2" }, .merge = true });
-	tap_ok(!strcmp(text(&g, "output"), "a\nb\n") && !json_object_get(g.v, "stdout"), "merged output");
+	tap_ok(!strcmp(text(&g, "output"), "a\nb\n") && !json_object_get(g.v, "stdout"),
+	       "merged output");
 	json_decref(g.v);
 	g = run_case(&(struct test_case){ { "sh", "-c", "kill -TERM $$" } });
 	check("signal", &g, 128 + SIGTERM, "signaled");
-	tap_eq(json_integer_value(json_object_get(g.v, "signal")), SIGTERM, "its number is in the result");
+	tap_eq(json_integer_value(json_object_get(g.v, "signal")), SIGTERM,
+	       "its number is in the result");
 	json_decref(g.v);
 	g = run_case(&(struct test_case){ { "sh", "-c", "printf '\\377\\001'" } });
-	tap_ok(!strcmp(text(&g, "encoding"), "base64") && !strcmp(text(&g, "stdout"), "/wE="), "binary output");
+	tap_ok(!strcmp(text(&g, "encoding"), "base64") && !strcmp(text(&g, "stdout"), "/wE="),
+	       "binary output");
 	json_decref(g.v);
 	g = run_case(&(struct test_case){ { "@missing" } });
 	check("missing program", &g, 127, "exited");
@@ -182,34 +210,39 @@ static void test_exit(void)
 
 static void test_output(void)
 {
-	struct got g = run_case(&(struct test_case){ { "sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; echo END" } });
+	struct got g = run_case(&(struct test_case){
+		{ "sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x; echo END" } });
 	json_t *dropped = json_object_get(json_object_get(g.v, "truncated"), "stdout");
 	const char *out = text(&g, "stdout");
 	size_t n = strlen(out);
 
 	check("much output", &g, 0, "exited");
 	tap_eq(json_integer_value(dropped), 3000004 - (1 << 20), "what was dropped is counted");
-	tap_ok(n > 1 << 20 && n < (1 << 20) + 100 && !strncmp(out, "xxx", 3) && !strcmp(out + n - 4, "END\n"),
+	tap_ok(n > 1 << 20 && n < (1 << 20) + 100 && !strncmp(out, "xxx", 3) &&
+	               !strcmp(out + n - 4, "END\n"),
 	       "head and tail are kept");
 	json_decref(g.v);
 }
 
 static void test_deadlines(void)
 {
-	struct got g = run_case(&(struct test_case){ { "sh", "-c", "echo partial; sleep 20" }, .timeout_ms = 500 });
+	struct got g = run_case(
+		&(struct test_case){ { "sh", "-c", "echo partial; sleep 20" }, .timeout_ms = 500 });
 
 	check("deadline", &g, 124, "timeout");
 	tap_ok(!strcmp(text(&g, "message"), "Execution Timed Out after 0.5 seconds."), "message");
 	tap_ok(!strcmp(text(&g, "stdout"), "partial\n"), "partial output is kept");
 	tap_ok(g.ms < 1500, "it comes in time");
 	json_decref(g.v);
-	g = run_case(&(struct test_case){ { "sh", "-c", "trap '' TERM INT; (setsid sleep 20 &) ; sleep 20" },
-					  .timeout_ms = 300 });
+	g = run_case(&(struct test_case){
+		{ "sh", "-c", "trap '' TERM INT; (setsid sleep 20 &) ; sleep 20" },
+		.timeout_ms = 300 });
 	check("deadline with daemons", &g, 124, "timeout");
 	tap_ok(g.ms < 1500, "nobody delays it");
 	json_decref(g.v);
-	g = run_case(&(struct test_case){ { "sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.2; done; sleep 20" },
-					  .idle_ms = 600 });
+	g = run_case(&(struct test_case){
+		{ "sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.2; done; sleep 20" },
+		.idle_ms = 600 });
 	check("silence", &g, 124, "idle_timeout");
 	tap_ok(!strcmp(text(&g, "stdout"), "1\n2\n3\n"), "output puts it off");
 	json_decref(g.v);
@@ -244,14 +277,17 @@ static void test_broken(void)
 
 static void test_signals(void)
 {
-	struct got g = run_case(&(struct test_case){ { "sh", "-c", "trap 'echo got; exit 3' TERM; sleep 20 & wait" },
-						     .kill_with = SIGTERM, .kills = 1 });
+	struct got g = run_case(&(struct test_case){
+		{ "sh", "-c", "trap 'echo got; exit 3' TERM; sleep 20 & wait" },
+		.kill_with = SIGTERM,
+		.kills = 1 });
 
 	check("a signal goes to the program", &g, 3, "exited");
 	tap_ok(!strcmp(text(&g, "stdout"), "got\n"), "which can handle it");
 	json_decref(g.v);
 	g = run_case(&(struct test_case){ { "sh", "-c", "trap '' INT; while :; do sleep 1; done" },
-					  .kill_with = SIGINT, .kills = 2 });
+	                                  .kill_with = SIGINT,
+	                                  .kills = 2 });
 	check("the second one ends the sandbox", &g, 128 + SIGINT, "signaled");
 	json_decref(g.v);
 }
@@ -262,8 +298,10 @@ static void test_leftovers(void)
 	struct got g = run_case(&(struct test_case){ { "@daemon" } });
 
 	check("a daemon is left behind", &g, 0, "exited");
-	tap_eq(system("for p in /proc/[0-9]*; do case $({ tr '\\0' ' ' <$p/cmdline; } 2>/dev/null) in sbx-sentry*) "
-		      "[ \"$(readlink $p/exe)\" = \"$PWD/tests/unit/sbx-sentry\" ] && exit 1;; esac; done; exit 0"),
+	tap_eq(system("for p in /proc/[0-9]*; do case $({ tr '\\0' ' ' <$p/cmdline; } 2>/dev/null) "
+	              "in sbx-sentry*) "
+	              "[ \"$(readlink $p/exe)\" = \"$PWD/tests/unit/sbx-sentry\" ] && exit 1;; "
+	              "esac; done; exit 0"),
 	       0, "and is gone with its sandbox");
 	json_decref(g.v);
 }
@@ -275,7 +313,8 @@ static void test_denials(void)
 
 	tap_ok(json_array_size(list) == 1 && json_integer_value(json_object_get(d, "count")) == 3,
 	       "equal denials are counted");
-	tap_ok(!strcmp(json_string_value(json_object_get(d, "request")), "sbx exec --ro '/etc/shadow'"),
+	tap_ok(!strcmp(json_string_value(json_object_get(d, "request")),
+	               "sbx exec --ro '/etc/shadow'"),
 	       "and say how to ask");
 	json_decref(g.v);
 }
@@ -296,7 +335,8 @@ static void test_audit(void)
 	tap_ok(f && !audit_verify(f, &c, &err) && c.line == 0 && c.records == 5,
 	       "start, three denials and the end are in the log");
 	tap_ok(json_integer_value(json_object_get(a, "last")) == 5 &&
-	       !strcmp(json_string_value(json_object_get(a, "head")), c.head), "the result names its head");
+	               !strcmp(json_string_value(json_object_get(a, "head")), c.head),
+	       "the result names its head");
 	fclose(f);
 	unlink(path);
 	json_decref(g.v);

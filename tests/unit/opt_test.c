@@ -36,18 +36,26 @@ static void test_good(void)
 	exec_opts_fini(&o);
 	tap_ok(PARSE(S("--timeout=0.5"), S("ls")) == 2 && o.cli.timeout_ms == 500, "--timeout=0.5");
 	exec_opts_fini(&o);
-	tap_ok(PARSE(S("--memory"), S("1G"), S("--tasks=9"), S("--cpu-time"), S("3"), S("x")) == 6 &&
-	       o.cli.limits[LIMIT_MEMORY] == 1ull << 30 && o.cli.limits[LIMIT_TASKS] == 9 &&
-	       o.cli.limits[LIMIT_CPU] == 3000, "limits");
+	tap_ok(PARSE(S("--memory"), S("1G"), S("--tasks=9"), S("--cpu-time"), S("3"), S("x")) ==
+	                       6 &&
+	               o.cli.limits[LIMIT_MEMORY] == 1ull << 30 && o.cli.limits[LIMIT_TASKS] == 9 &&
+	               o.cli.limits[LIMIT_CPU] == 3000,
+	       "limits");
 	exec_opts_fini(&o);
-	tap_ok(PARSE(S("--ro"), S("/a"), S("--rw=b"), S("--cow-path"), S("/c"), S("x")) == 6 && o.cli.grants.n == 3 &&
-	       o.cli.grants.v[0].mode == POLICY_RO && o.cli.grants.v[1].mode == POLICY_RW &&
-	       o.cli.grants.v[1].path[0] == '/' && o.cli.grants.v[2].mode == POLICY_COW, "grants");
+	tap_ok(PARSE(S("--ro"), S("/a"), S("--rw=b"), S("--cow-path"), S("/c"), S("x")) == 6 &&
+	               o.cli.grants.n == 3 && o.cli.grants.v[0].mode == POLICY_RO &&
+	               o.cli.grants.v[1].mode == POLICY_RW && o.cli.grants.v[1].path[0] == '/' &&
+	               o.cli.grants.v[2].mode == POLICY_COW,
+	       "grants");
 	exec_opts_fini(&o);
-	tap_ok(PARSE(S("-e"), S("A=b=c"), S("-eX="), S("--pass-env"), S("L"), S("x")) == 6 && o.cli.env.n == 2 &&
-	       !strcmp(o.cli.env.v[0], "A=b=c") && o.cli.pass_env.n == 1, "environment");
+	tap_ok(PARSE(S("-e"), S("A=b=c"), S("-eX="), S("--pass-env"), S("L"), S("x")) == 6 &&
+	               o.cli.env.n == 2 && !strcmp(o.cli.env.v[0], "A=b=c") &&
+	               o.cli.pass_env.n == 1,
+	       "environment");
 	exec_opts_fini(&o);
-	tap_ok(PARSE(S("--user"), S("5:6"), S("x")) == 3 && o.cli.user_set && o.cli.uid == 5 && o.cli.gid == 6, "user");
+	tap_ok(PARSE(S("--user"), S("5:6"), S("x")) == 3 && o.cli.user_set && o.cli.uid == 5 &&
+	               o.cli.gid == 6,
+	       "user");
 	exec_opts_fini(&o);
 	tap_ok(PARSE(S("--root"), S("x")) == 2 && o.cli.user_set && o.cli.uid == 0, "root");
 	exec_opts_fini(&o);
@@ -55,8 +63,9 @@ static void test_good(void)
 	exec_opts_fini(&o);
 	tap_ok(PARSE(S("--json=2"), S("x")) == 2 && o.json_fd == 2, "json=2");
 	exec_opts_fini(&o);
-	tap_ok(PARSE(S("--shell"), S("ls | wc"), S("--merge-output"), S("--stdin=pipe")) == 5 && o.shell && o.merge &&
-	       o.stdin_pipe, "shell, merge-output, stdin");
+	tap_ok(PARSE(S("--shell"), S("ls | wc"), S("--merge-output"), S("--stdin=pipe")) == 5 &&
+	               o.shell && o.merge && o.stdin_pipe,
+	       "shell, merge-output, stdin");
 	exec_opts_fini(&o);
 }
 
@@ -65,8 +74,8 @@ static void refused(char *const *argv, const char *want)
 	struct sbx_err err;
 	struct exec_opts o;
 
-	if (!tap_ok(parse(&o, &err, argv) < 0 && strstr(err.msg, want) && !strchr(err.msg, '\n'), "refused: %s %s",
-		    argv[1], argv[2] ? argv[2] : ""))
+	if (!tap_ok(parse(&o, &err, argv) < 0 && strstr(err.msg, want) && !strchr(err.msg, '\n'),
+	            "refused: %s %s", argv[1], argv[2] ? argv[2] : ""))
 		printf("# %s\n", err.msg);
 	exec_opts_fini(&o);
 }
@@ -109,7 +118,8 @@ static void test_table(void)
 		for (size_t k = i + 1; k < exec_opt_count; k++) {
 			const struct opt *b = &exec_opt_table[k];
 
-			unique = unique && strcmp(a->name, b->name) && (!a->letter || a->letter != b->letter);
+			unique = unique && strcmp(a->name, b->name) &&
+			         (!a->letter || a->letter != b->letter);
 		}
 	}
 	tap_ok(unique, "names and letters are unique");

@@ -11,13 +11,19 @@
 
 static const char *const good[] = {
 	"{\"version\":1}",
-	"{\"version\":1,\"files\":{\"rootfs\":\"host\",\"grants\":[{\"path\":\"/srv/data\",\"mode\":\"ro\",\"exec\":false}],"
+	"{\"version\":1,\"files\":{\"rootfs\":\"host\",\"grants\":[{\"path\":\"/srv/"
+	"data\",\"mode\":\"ro\",\"exec\":false}],"
 	"\"protect\":[\"**/.git/hooks/**\"],\"hide\":[\"/etc/ssh\"]}}",
-	"{\"version\":1,\"process\":{\"env\":{\"K\":\"V\"},\"pass_env\":[\"LANG\"],\"user\":\"1000:1000\",\"timeout_s\":60,"
-	"\"limits\":{\"memory\":\"2G\",\"tasks\":512,\"disk\":\"4G\",\"inodes\":200000,\"cpu_s\":0,\"open_files\":4096}}}",
-	"{\"version\":1,\"exec\":{\"deny\":[{\"program\":\"dd\",\"args\":[\"of=/dev/*\"],\"reason\":\"writes a device\"}]}}",
-	"{\"version\":1,\"net\":{\"default\":\"deny\",\"groups\":[],\"rules\":[],\"phase\":\"install\"},\"secrets\":{},"
-	"\"mcp\":{\"servers\":{}},\"approve\":{\"path\":\"deny\",\"net\":\"deny\",\"timeout_s\":120},\"detect\":[]}",
+	"{\"version\":1,\"process\":{\"env\":{\"K\":\"V\"},\"pass_env\":[\"LANG\"],\"user\":\"1000:"
+	"1000\",\"timeout_s\":60,"
+	"\"limits\":{\"memory\":\"2G\",\"tasks\":512,\"disk\":\"4G\",\"inodes\":200000,\"cpu_s\":0,"
+	"\"open_files\":4096}}}",
+	"{\"version\":1,\"exec\":{\"deny\":[{\"program\":\"dd\",\"args\":[\"of=/dev/"
+	"*\"],\"reason\":\"writes a device\"}]}}",
+	"{\"version\":1,\"net\":{\"default\":\"deny\",\"groups\":[],\"rules\":[],\"phase\":"
+	"\"install\"},\"secrets\":{},"
+	"\"mcp\":{\"servers\":{}},\"approve\":{\"path\":\"deny\",\"net\":\"deny\",\"timeout_s\":"
+	"120},\"detect\":[]}",
 	"{\"version\":1,\"audit\":{\"file\":\"/var/log/sbx\",\"events\":\"deny\"}}",
 	"{\"version\":1,\"process\":{\"timeout_s\":\"5m\",\"idle_timeout_s\":0.5}}",
 };
@@ -34,31 +40,45 @@ static const struct {
 	{ "{\"version\":1,\"file\":{}}", "file: unknown key" },
 	{ "{\"version\":1,\"files\":{\"grant\":[]}}", "files.grant: unknown key" },
 	{ "{\"version\":1,\"files\":{\"grants\":{}}}", "files.grants: expected an array" },
-	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a\",\"mode\":\"ro\"},{\"path\":\"/b\",\"mode\":\"x\"}]}}",
+	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a\",\"mode\":\"ro\"},{\"path\":\"/"
+	  "b\",\"mode\":\"x\"}]}}",
 	  "files.grants[1].mode: expected" },
-	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"a\",\"mode\":\"ro\"}]}}", "files.grants[0].path: expected an abs" },
-	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a/../b\",\"mode\":\"ro\"}]}}", "files.grants[0].path" },
-	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a/..\",\"mode\":\"ro\"}]}}", "files.grants[0].path" },
-	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a\"}]}}", "files.grants[0]: \"mode\" is missing" },
-	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a\",\"mode\":\"ro\",\"exec\":1}]}}", "[0].exec: expected true" },
+	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"a\",\"mode\":\"ro\"}]}}",
+	  "files.grants[0].path: expected an abs" },
+	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a/../b\",\"mode\":\"ro\"}]}}",
+	  "files.grants[0].path" },
+	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a/..\",\"mode\":\"ro\"}]}}",
+	  "files.grants[0].path" },
+	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a\"}]}}",
+	  "files.grants[0]: \"mode\" is missing" },
+	{ "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/a\",\"mode\":\"ro\",\"exec\":1}]}}",
+	  "[0].exec: expected true" },
 	{ "{\"version\":1,\"files\":{\"protect\":[\"[a\"]}}", "files.protect[0]: not a pattern" },
 	{ "{\"version\":1,\"files\":{\"hide\":[\"etc\"]}}", "files.hide[0]" },
 	{ "{\"version\":1,\"files\":{\"rootfs\":\"img\"}}", "files.rootfs" },
 	{ "{\"version\":1,\"process\":{\"env\":{\"A\":1}}}", "process.env.A: expected a string" },
-	{ "{\"version\":1,\"process\":{\"env\":{\"A=B\":\"\"}}}", "process.env.A=B: not a variable" },
+	{ "{\"version\":1,\"process\":{\"env\":{\"A=B\":\"\"}}}",
+	  "process.env.A=B: not a variable" },
 	{ "{\"version\":1,\"process\":{\"env\":{\"A\":\"x\\u0000y\"}}}", "line" },
 	{ "{\"version\":1,\"process\":{\"pass_env\":[\"\"]}}", "process.pass_env[0]" },
 	{ "{\"version\":1,\"process\":{\"user\":\"root\"}}", "process.user" },
 	{ "{\"version\":1,\"process\":{\"user\":\"1:4294967295\"}}", "process.user" },
 	{ "{\"version\":1,\"process\":{\"timeout_s\":-1}}", "process.timeout_s: out of range" },
 	{ "{\"version\":1,\"process\":{\"timeout_s\":1e300}}", "process.timeout_s: out of range" },
-	{ "{\"version\":1,\"process\":{\"limits\":{\"memory\":\"2X\"}}}", "process.limits.memory: expected" },
-	{ "{\"version\":1,\"process\":{\"limits\":{\"memory\":1}}}", "process.limits.memory: out of range" },
-	{ "{\"version\":1,\"process\":{\"limits\":{\"tasks\":0}}}", "process.limits.tasks: out of range" },
-	{ "{\"version\":1,\"process\":{\"limits\":{\"tasks\":-5}}}", "process.limits.tasks: out of range" },
-	{ "{\"version\":1,\"process\":{\"limits\":{\"tasks\":1.5}}}", "process.limits.tasks: expected" },
-	{ "{\"version\":1,\"process\":{\"limits\":{\"files\":1}}}", "process.limits.files: unknown key" },
-	{ "{\"version\":1,\"exec\":{\"deny\":[{\"args\":[]}]}}", "exec.deny[0]: \"program\" is missing" },
+	{ "{\"version\":1,\"process\":{\"limits\":{\"memory\":\"2X\"}}}",
+	  "process.limits.memory: expected" },
+	{ "{\"version\":1,\"process\":{\"limits\":{\"memory\":1}}}",
+	  "process.limits.memory: out of range" },
+	{ "{\"version\":1,\"process\":{\"limits\":{\"tasks\":0}}}",
+	  "process.limits.tasks: out of range" },
+	{ "{\"version\":1,\"process\":{\"limits\":{\"tasks\":-5}}}",
+	  "process.limits.tasks: out of range" },
+	{ "{\"version\":1,\"process\":{\"limits\":{\"tasks\":1.5}}}",
+	  "process.limits.tasks: expected" },
+	{ "{\"version\":1,\"process\":{\"limits\":{\"files\":1}}}",
+	  "process.limits.files: unknown key" },
+	{ "{\"version\":1,\"exec\":{\"deny\":[{\"args\":[]}]}}",
+	  "exec.deny[0]: \"program\" is missing" },
 	{ "{\"version\":1,\"exec\":{\"allow\":[]}}", "exec.allow: unknown key" },
 	{ "{\"version\":1,\"net\":{\"default\":\"allow\"}}", "not supported yet: net.default" },
 	{ "{\"version\":1,\"net\":{\"rules\":[{\"to\":\"a\"}]}}", "not supported yet: net.rules" },
@@ -115,7 +135,8 @@ static void test_values(void)
 	policy_fini(&p);
 	if (policy_parse(&p, good[3], strlen(good[3]), &err))
 		return;
-	tap_ok(p.exec_deny.n == 1 && !strcmp(p.exec_deny.v[0].id, "exec.deny[0]") && p.exec_deny.v[0].args.n == 1,
+	tap_ok(p.exec_deny.n == 1 && !strcmp(p.exec_deny.v[0].id, "exec.deny[0]") &&
+	               p.exec_deny.v[0].args.n == 1,
 	       "exec rule");
 	policy_fini(&p);
 }
@@ -170,7 +191,8 @@ static void test_merge(void)
 {
 	struct policy base, over;
 
-	load(&base, "{\"version\":1,\"process\":{\"timeout_s\":5,\"limits\":{\"tasks\":7}},\"files\":{\"hide\":[\"/a\"]}}");
+	load(&base, "{\"version\":1,\"process\":{\"timeout_s\":5,\"limits\":{\"tasks\":7}},"
+	            "\"files\":{\"hide\":[\"/a\"]}}");
 	load(&over, "{\"version\":1,\"process\":{\"timeout_s\":9},\"files\":{\"hide\":[\"/b\"]}}");
 	tap_eq(policy_merge(&base, &over), 0, "merge");
 	tap_eq(base.timeout_ms, 9000, "the later one wins");
@@ -206,14 +228,19 @@ static void tightened(struct policy *p, const char *base, const char *ws_text, i
 
 static void test_tighten(void)
 {
-	static const char *base = "{\"version\":1,\"process\":{\"timeout_s\":60,\"env\":{\"A\":\"1\"}},"
-				  "\"files\":{\"grants\":[{\"path\":\"/w\",\"mode\":\"rw\"}]}}";
+	static const char *base =
+		"{\"version\":1,\"process\":{\"timeout_s\":60,\"env\":{\"A\":\"1\"}},"
+		"\"files\":{\"grants\":[{\"path\":\"/w\",\"mode\":\"rw\"}]}}";
 	struct policy p;
 
-	tightened(&p, base, "{\"version\":1,\"process\":{\"timeout_s\":30,\"limits\":{\"tasks\":10}}}", 0);
+	tightened(&p, base,
+	          "{\"version\":1,\"process\":{\"timeout_s\":30,\"limits\":{\"tasks\":10}}}", 0);
 	tap_ok(p.timeout_ms == 30000 && p.limits[LIMIT_TASKS] == 10, "lower limits are taken over");
 	policy_fini(&p);
-	tightened(&p, base, "{\"version\":1,\"process\":{\"timeout_s\":90,\"limits\":{\"tasks\":1000,\"cpu_s\":0}}}", 2);
+	tightened(&p, base,
+	          "{\"version\":1,\"process\":{\"timeout_s\":90,\"limits\":{\"tasks\":1000,\"cpu_"
+	          "s\":0}}}",
+	          2);
 	tap_ok(p.timeout_ms == 60000 && p.limits[LIMIT_TASKS] == 512, "higher ones are not");
 	policy_fini(&p);
 	tightened(&p, base, "{\"version\":1,\"process\":{\"timeout_s\":0}}", 1);
@@ -222,18 +249,25 @@ static void test_tighten(void)
 	tightened(&p, base, "{\"version\":1,\"process\":{\"limits\":{\"cpu_s\":10}}}", 0);
 	tap_eq(p.limits[LIMIT_CPU], 10000, "a limit where there was none is taken over");
 	policy_fini(&p);
-	tightened(&p, base, "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/w\",\"mode\":\"ro\"}]}}", 0);
+	tightened(&p, base,
+	          "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/w\",\"mode\":\"ro\"}]}}", 0);
 	tap_ok(p.grants.n == 1 && p.grants.v[0].mode == POLICY_RO, "a grant can be made weaker");
 	policy_fini(&p);
-	tightened(&p, base, "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/x\",\"mode\":\"ro\"}]}}", 1);
+	tightened(&p, base,
+	          "{\"version\":1,\"files\":{\"grants\":[{\"path\":\"/x\",\"mode\":\"ro\"}]}}", 1);
 	tap_eq(p.grants.n, 1, "a new grant is ignored");
 	policy_fini(&p);
-	tightened(&p, base, "{\"version\":1,\"process\":{\"env\":{\"A\":\"2\",\"B\":\"3\"},\"pass_env\":[\"S\"],\"user\":\"0\"},"
-			    "\"files\":{\"rootfs\":\"/img\",\"hide\":[\"/h\"]},\"audit\":{\"file\":\"/x\",\"events\":\"deny\"},"
-			    "\"exec\":{\"deny\":[{\"program\":\"curl\"}]}}", 6);
+	tightened(&p, base,
+	          "{\"version\":1,\"process\":{\"env\":{\"A\":\"2\",\"B\":\"3\"},\"pass_env\":["
+	          "\"S\"],\"user\":\"0\"},"
+	          "\"files\":{\"rootfs\":\"/img\",\"hide\":[\"/h\"]},\"audit\":{\"file\":\"/"
+	          "x\",\"events\":\"deny\"},"
+	          "\"exec\":{\"deny\":[{\"program\":\"curl\"}]}}",
+	          6);
 	tap_ok(p.env.n == 2 && !strcmp(p.env.v[0], "A=1"), "variables: only new ones");
 	tap_ok(!p.pass_env.n && !p.user_set && !strcmp(p.rootfs, "host") && !p.audit_file &&
-	       p.audit_events == AUDIT_ALL, "nothing that gives more");
+	               p.audit_events == AUDIT_ALL,
+	       "nothing that gives more");
 	tap_ok(p.hide.n == 1 && p.exec_deny.n == 1, "more hidden and refused names are taken over");
 	policy_fini(&p);
 }
@@ -251,21 +285,28 @@ static const char *env_get(const struct str_list *env, const char *name)
 
 static void test_env(void)
 {
-	char *host[] = { (char *)"LANG=de", (char *)"SSH_AUTH_SOCK=/x", (char *)"AWS_SECRET=1", (char *)"EDITOR=vi", NULL };
+	char *host[] = { (char *)"LANG=de", (char *)"SSH_AUTH_SOCK=/x", (char *)"AWS_SECRET=1",
+		         (char *)"EDITOR=vi", NULL };
 	const struct env_identity id = { .home = "/home/u", .user = "u" };
 	struct str_list env = { 0 };
 	struct policy p;
 
-	load(&p, "{\"version\":1,\"process\":{\"env\":{\"PAGER\":\"less\",\"X\":\"a=b\"},\"pass_env\":[\"LANG\",\"EDITOR\",\"NONE\"]}}");
+	load(&p, "{\"version\":1,\"process\":{\"env\":{\"PAGER\":\"less\",\"X\":\"a=b\"},\"pass_"
+	         "env\":[\"LANG\",\"EDITOR\",\"NONE\"]}}");
 	tap_eq(env_build(&p.pool, &p, &id, host, &env), 0, "build an environment");
 	tap_ok(!strcmp(env_get(&env, "PATH"), "/usr/local/bin:/usr/bin:/bin"), "PATH");
 	tap_ok(!strcmp(env_get(&env, "CI"), "true") && !strcmp(env_get(&env, "TERM"), "dumb") &&
-	       !strcmp(env_get(&env, "GIT_PAGER"), "cat") && !strcmp(env_get(&env, "DEBIAN_FRONTEND"), "noninteractive"),
+	               !strcmp(env_get(&env, "GIT_PAGER"), "cat") &&
+	               !strcmp(env_get(&env, "DEBIAN_FRONTEND"), "noninteractive"),
 	       "defaults");
-	tap_ok(!strcmp(env_get(&env, "HOME"), "/home/u") && !strcmp(env_get(&env, "USER"), "u"), "identity");
-	tap_ok(!strcmp(env_get(&env, "PAGER"), "less") && !strcmp(env_get(&env, "X"), "a=b"), "named ones win");
-	tap_ok(!strcmp(env_get(&env, "LANG"), "de") && !strcmp(env_get(&env, "EDITOR"), "vi"), "passed ones");
-	tap_ok(!strcmp(env_get(&env, "SSH_AUTH_SOCK"), "(none)") && !strcmp(env_get(&env, "AWS_SECRET"), "(none)"),
+	tap_ok(!strcmp(env_get(&env, "HOME"), "/home/u") && !strcmp(env_get(&env, "USER"), "u"),
+	       "identity");
+	tap_ok(!strcmp(env_get(&env, "PAGER"), "less") && !strcmp(env_get(&env, "X"), "a=b"),
+	       "named ones win");
+	tap_ok(!strcmp(env_get(&env, "LANG"), "de") && !strcmp(env_get(&env, "EDITOR"), "vi"),
+	       "passed ones");
+	tap_ok(!strcmp(env_get(&env, "SSH_AUTH_SOCK"), "(none)") &&
+	               !strcmp(env_get(&env, "AWS_SECRET"), "(none)"),
 	       "nothing else");
 	policy_fini(&p);
 }
@@ -276,7 +317,7 @@ static void test_hide(void)
 
 	for (size_t i = 0; i < policy_hide_count; i++)
 		plain = plain && policy_hide_rows[i].path[0] == '/' && policy_hide_rows[i].why &&
-			!strpbrk(policy_hide_rows[i].path, "*?[");
+		        !strpbrk(policy_hide_rows[i].path, "*?[");
 	tap_ok(plain, "hidden names are absolute, no patterns, and have a reason");
 }
 

@@ -152,15 +152,16 @@ static void test_sentry(void)
 	tap_ok(status_line(c.pid, "NoNewPrivs:\t1"), "no new privileges");
 	tap_ok(status_line(c.pid, "Seccomp:\t2"), "a filter");
 	if (c.obtained.userns && geteuid() == 0)
-		tap_ok(status_line(c.pid, "Uid:\t65534\t65534\t65534\t65534"), "root's sentry is nobody");
+		tap_ok(status_line(c.pid, "Uid:\t65534\t65534\t65534\t65534"),
+		       "root's sentry is nobody");
 	else
 		tap_skip("not root, or no user namespaces", "root's sentry is nobody");
 	if (c.obtained.mountns)
 		tap_ok(c.obtained.empty_root, "with a mount namespace the root is empty");
 	else
 		tap_skip("no mount namespace", "with a mount namespace the root is empty");
-	printf("# userns %d mountns %d netns %d landlock %d\n", c.obtained.userns, c.obtained.mountns,
-	       c.obtained.netns, c.obtained.landlock);
+	printf("# userns %d mountns %d netns %d landlock %d\n", c.obtained.userns,
+	       c.obtained.mountns, c.obtained.netns, c.obtained.landlock);
 	tap_eq(finish(&c), 0, "it lives on");
 #ifdef SBX_SANITIZED
 	tap_skip("sanitizers need a wider filter", "forbidden calls");
@@ -203,8 +204,10 @@ static void test_order(void)
 	waitpid(pid, &st, 0);
 	tap_eq(st, 0, "a stage is entered once");
 	for (int i = 0; i < FILTER_COUNT; i++) {
-		printf("# filter %d: %zu instructions\n", i, seccomp_filter_size((enum seccomp_filter_id)i));
-		tap_ok(seccomp_filter_size((enum seccomp_filter_id)i) > 20, "filter %d compiles", i);
+		printf("# filter %d: %zu instructions\n", i,
+		       seccomp_filter_size((enum seccomp_filter_id)i));
+		tap_ok(seccomp_filter_size((enum seccomp_filter_id)i) > 20, "filter %d compiles",
+		       i);
 	}
 }
 

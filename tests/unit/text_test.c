@@ -21,7 +21,8 @@ static void test_sha256(void)
 		{ "abc", 1, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" },
 		{ "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
 		  "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1" },
-		{ "aaaaaaaaaa", 100000, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
+		{ "aaaaaaaaaa", 100000,
+		  "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++) {
@@ -80,7 +81,8 @@ static void test_glob(void)
 	clock_t start;
 
 	for (size_t i = 0; i < ARRAY_SIZE(v); i++)
-		tap_eq(glob_match(v[i].pattern, v[i].s, v[i].flags), v[i].match, "'%s' on '%s'", v[i].pattern, v[i].s);
+		tap_eq(glob_match(v[i].pattern, v[i].s, v[i].flags), v[i].match, "'%s' on '%s'",
+		       v[i].pattern, v[i].s);
 	tap_ok(!glob_valid("[a") && !glob_valid("") && glob_valid("a*"), "glob_valid");
 	for (size_t i = 0; i < sizeof(slow) - 1; i++)
 		slow[i] = i % 2 ? 'a' : '*';
@@ -117,10 +119,18 @@ static void test_json(void)
 {
 	tap_ok(encodes("plain", 5, "plain"), "plain text");
 	tap_ok(encodes("a\"b\\c\n\x01", 7, "a\\\"b\\\\c\\n\\u0001"), "quotes and controls");
-	tap_ok(encodes("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"), "UTF-8 stays");
-	tap_ok(encodes("a\xff" "b", 3, "a\xef\xbf\xbd" "b"), "a bad byte is replaced");
+	tap_ok(encodes("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80", 9,
+	               "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80"),
+	       "UTF-8 stays");
+	tap_ok(encodes("a\xff"
+	               "b",
+	               3,
+	               "a\xef\xbf\xbd"
+	               "b"),
+	       "a bad byte is replaced");
 	tap_ok(encodes("\xc0\xaf", 2, "\xef\xbf\xbd\xef\xbf\xbd"), "an overlong form is bad");
-	tap_ok(encodes("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"), "a surrogate is bad");
+	tap_ok(encodes("\xed\xa0\x80", 3, "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"),
+	       "a surrogate is bad");
 	tap_ok(encodes("\xe2\x80\xae", 3, "\\u202e"), "right-to-left override is escaped");
 	tap_ok(encodes("\xc2\x9b", 2, "\\u009b"), "a C1 control is escaped");
 	tap_ok(encodes("x\x7f", 2, "x\\u007f"), "DEL is escaped");

@@ -11,7 +11,8 @@ struct encoder {
 
 static void put_group(struct encoder *e)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	static const char digits[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char out[4] = { '=', '=', '=', '=' };
 	uint32_t v = e->bits << (8 * (3 - e->n));
 
@@ -31,7 +32,8 @@ static void encode(struct encoder *e, const uint8_t *p, size_t len)
 	}
 }
 
-void jsonw_base64(struct jsonw *w, const char *key, const void *a, size_t a_len, const void *b, size_t b_len)
+void jsonw_base64(struct jsonw *w, const char *key, const void *a, size_t a_len, const void *b,
+                  size_t b_len)
 {
 	struct strbuf text = { 0 };
 	struct encoder e = { .sb = &text };

@@ -101,7 +101,8 @@ static void fill_dirs(struct dir_msgs *d, const struct run_spec *spec)
 	if (!strcmp(spec->policy->rootfs, "host")) {
 		for (size_t i = 0; i < policy_hide_count; i++) {
 			if (policy_hide_rows[i].empty_mode)
-				add_dir(d, policy_hide_rows[i].path, policy_hide_rows[i].empty_mode, false);
+				add_dir(d, policy_hide_rows[i].path, policy_hide_rows[i].empty_mode,
+				        false);
 		}
 	} else {
 		add_dir(d, "/tmp", 01777, false);

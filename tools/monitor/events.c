@@ -14,14 +14,16 @@
 #include "tools/monitor/monitor.h"
 #include "tools/monitor/result.h"
 
-#define BUFFER_MAX  (1u << 20)
+#define BUFFER_MAX (1u << 20)
 #define END_WAIT_MS 1000
 
 void events_init(struct events *e, int fd)
 {
 	*e = (struct events){ .fd = fd };
 	if (fd >= 0)
-		(void)fcntl(fd, F_SETFL, O_NONBLOCK | (fcntl(fd, F_GETFL) & O_APPEND)); /* checked by the option */
+		(void)fcntl(fd, F_SETFL,
+		            O_NONBLOCK |
+		                    (fcntl(fd, F_GETFL) & O_APPEND)); /* checked by the option */
 }
 
 void events_fini(struct events *e)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream of --events=FD: a line of JSON for each thing that happens, while it happens. The reader cannot hold the
- * sandbox up: what it does not take in time is kept up to a bound, then output events are dropped and counted.
+ * The stream of --events=FD: a line of JSON for each thing that happens, while it happens. The
+ * reader cannot hold the sandbox up: what it does not take in time is kept up to a bound, then
+ * output events are dropped and counted.
  */
 #ifndef SBX_TOOLS_MONITOR_EVENTS_H
 #define SBX_TOOLS_MONITOR_EVENTS_H

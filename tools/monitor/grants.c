@@ -49,7 +49,8 @@ const char *grant_refusal(const char *path, enum policy_mode mode, const char *h
 	for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
 		if (refused[i].only_write && mode != POLICY_RW)
 			continue;
-		if (!strcmp(path, refused[i].path) || (refused[i].below && path_within(path, refused[i].path)))
+		if (!strcmp(path, refused[i].path) ||
+		    (refused[i].below && path_within(path, refused[i].path)))
 			return refused[i].why;
 	}
 	if (home && home[0] == '/' && home[1] && path_within(home, path))
@@ -65,7 +66,8 @@ bool grants_writable(const struct grant_set *set, const char *path)
 	for (size_t i = 0; i < set->n; i++) {
 		const struct grant *g = &set->v[i];
 
-		if (!g->root && path_within(path, g->path) && (!best || strlen(g->path) > strlen(best->path)))
+		if (!g->root && path_within(path, g->path) &&
+		    (!best || strlen(g->path) > strlen(best->path)))
 			best = g;
 	}
 	return best && best->mode == POLICY_RW;
@@ -159,7 +161,8 @@ int git_common_dir(const char *dir, char *out)
 	return r ? r : 1;
 }
 
-static int set_add(struct grant_set *set, const char *path, enum policy_mode mode, bool exec, struct sbx_err *err)
+static int set_add(struct grant_set *set, const char *path, enum policy_mode mode, bool exec,
+                   struct sbx_err *err)
 {
 	struct grant *g;
 
@@ -167,7 +170,8 @@ static int set_add(struct grant_set *set, const char *path, enum policy_mode mod
 		g = &set->v[i];
 		if (g->root || strcmp(g->path, path))
 			continue;
-		/* Named twice: the later one wins, as the command line comes after the policy file. */
+		/* Named twice: the later one wins, as the command line comes after the policy file.
+		 */
 		g->mode = mode;
 		g->exec = exec;
 		return 0;
@@ -195,7 +199,8 @@ static int hide_unlisted(struct grant_set *set, const struct show_row *row)
 	if (!d)
 		return errno == ENOENT ? 0 : -errno;
 	while (!r && (e = readdir(d))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") || policy_shows(row, e->d_name))
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..") ||
+		    policy_shows(row, e->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", row->dir, e->d_name);
 		r = str_list_add(set->pool, &set->hide, path);
@@ -250,12 +255,14 @@ static int add_root(struct grant_set *set, const struct policy *p, struct sbx_er
 }
 
 /*
- * The common directory of a worktree that is the workspace: what runs on the host later, when somebody uses the
- * repository, is not the guest's to write. (A repository inside the workspace is the guest's: files.protect tightens it.)
+ * The common directory of a worktree that is the workspace: what runs on the host later, when
+ * somebody uses the repository, is not the guest's to write. (A repository inside the workspace is
+ * the guest's: files.protect tightens it.)
  */
 static int protect_git_dir(struct grant_set *set, const char *dir)
 {
-	static const char *const below[] = { "/hooks", "/config", "/config.worktree", "/info/attributes" };
+	static const char *const below[] = { "/hooks", "/config", "/config.worktree",
+		                             "/info/attributes" };
 	char pattern[PATH_MAX + 32];
 	size_t n = 0;
 
@@ -269,7 +276,8 @@ static int protect_git_dir(struct grant_set *set, const char *dir)
 	return 0;
 }
 
-static int add_grant(struct grant_set *set, const struct policy_grant *pg, const char *home, struct sbx_err *err)
+static int add_grant(struct grant_set *set, const struct policy_grant *pg, const char *home,
+                     struct sbx_err *err)
 {
 	char real[PATH_MAX], common[PATH_MAX];
 	const char *why;
@@ -281,16 +289,20 @@ static int add_grant(struct grant_set *set, const struct policy_grant *pg, const
 	if (stat(real, &st) < 0)
 		return sbx_fail(err, -errno, "grant '%s'", pg->path);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return sbx_fail(err, 0, "grant '%s': only files and directories can be granted", pg->path);
+		return sbx_fail(err, 0, "grant '%s': only files and directories can be granted",
+		                pg->path);
 	why = grant_refusal(real, pg->mode, home);
 	if (why)
-		return sbx_fail(err, 0, "grant '%s' (%s): %s", real, policy_mode_name(pg->mode), why);
+		return sbx_fail(err, 0, "grant '%s' (%s): %s", real, policy_mode_name(pg->mode),
+		                why);
 	r = set_add(set, real, pg->mode, pg->exec, err);
 	if (r || !S_ISDIR(st.st_mode))
 		return r;
 	r = git_common_dir(real, common);
 	if (r == -EPERM)
-		return sbx_fail(err, 0, "grant '%s': its .git names a repository that does not know it", real);
+		return sbx_fail(err, 0,
+		                "grant '%s': its .git names a repository that does not know it",
+		                real);
 	if (r < 0)
 		return sbx_fail(err, r, "grant '%s': git worktree", real);
 	if (r == 0 || path_within(common, real))
@@ -304,7 +316,7 @@ static int add_grant(struct grant_set *set, const struct policy_grant *pg, const
 }
 
 int grants_build(struct grant_set *set, struct pool *pool, const struct policy *p, const char *home,
-		 struct sbx_err *err)
+                 struct sbx_err *err)
 {
 	int r;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the grants of a policy to those that gofer and sentry get: real paths, checked against what is never granted,
- * the directories that a git worktree needs added, and one grant for each path.
+ * From the grants of a policy to those that gofer and sentry get: real paths, checked against what
+ * is never granted, the directories that a git worktree needs added, and one grant for each path.
  */
 #ifndef SBX_TOOLS_MONITOR_GRANTS_H
 #define SBX_TOOLS_MONITOR_GRANTS_H
@@ -16,7 +16,7 @@
 
 struct grant {
 	uint32_t id;
-	char *path;       /* on the host; no symlinks in it */
+	char *path; /* on the host; no symlinks in it */
 	char *guest_path;
 	enum policy_mode mode;
 	bool exec, root;
@@ -32,11 +32,11 @@ struct grant_set {
 };
 
 /*
- * Builds the set for a complete @p. @home is the caller's home directory (refused as a whole), may be NULL.
- * A path that does not exist, is no file or directory, or is refused fails with @err.
+ * Builds the set for a complete @p. @home is the caller's home directory (refused as a whole), may
+ * be NULL. A path that does not exist, is no file or directory, or is refused fails with @err.
  */
-MUST_CHECK int grants_build(struct grant_set *set, struct pool *pool, const struct policy *p, const char *home,
-			    struct sbx_err *err);
+MUST_CHECK int grants_build(struct grant_set *set, struct pool *pool, const struct policy *p,
+                            const char *home, struct sbx_err *err);
 
 /* Why @path (real, absolute) is never granted in @mode, or NULL. */
 const char *grant_refusal(const char *path, enum policy_mode mode, const char *home);
@@ -44,9 +44,10 @@ const char *grant_refusal(const char *path, enum policy_mode mode, const char *h
 /* True when the guest can write @path (real, absolute) on the host. */
 bool grants_writable(const struct grant_set *set, const char *path);
 
-/* The common directory of the git worktree whose ".git" file lies in @dir: a real path in @out (PATH_MAX). Returns 1,
- * 0 when @dir is no worktree, or -errno for one that is broken. The ".git" file may be written by a guest, so the
- * answer is given only when the repository names this worktree too. */
+/* The common directory of the git worktree whose ".git" file lies in @dir: a real path in @out
+ * (PATH_MAX). Returns 1, 0 when @dir is no worktree, or -errno for one that is broken. The ".git"
+ * file may be written by a guest, so the answer is given only when the repository names this
+ * worktree too. */
 MUST_CHECK int git_common_dir(const char *dir, char *out);
 
 #endif

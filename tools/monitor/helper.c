@@ -36,7 +36,8 @@ static int open_program(const char *name)
 
 int helper_start(struct helper *h, int peer, int null, struct sbx_err *err)
 {
-	/* Dynamic builds need nothing from the environment; sanitizers read options from it in their own builds. */
+	/* Dynamic builds need nothing from the environment; sanitizers read options from it in
+	 * their own builds. */
 	char *argv[] = { (char *)h->name, NULL }, *envp[] = { NULL };
 	struct spawn s = { .argv = argv, .envp = envp, .n_fds = 5 };
 	int sv[2];
@@ -44,7 +45,8 @@ int helper_start(struct helper *h, int peer, int null, struct sbx_err *err)
 
 	s.exe_fd = open_program(h->name);
 	if (s.exe_fd < 0)
-		return sbx_fail(err, s.exe_fd, "%s is not beside sbx and not in %s", h->name, SBX_LIBEXECDIR);
+		return sbx_fail(err, s.exe_fd, "%s is not beside sbx and not in %s", h->name,
+		                SBX_LIBEXECDIR);
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
 		host_close(s.exe_fd);
 		return sbx_fail(err, -errno, "control socket");

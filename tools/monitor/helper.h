@@ -10,18 +10,22 @@
 
 struct helper {
 	const char *name;
-	pid_t pid;     /* 0: not started or reaped */
-	int pidfd;     /* -1 */
-	int control;   /* our end; -1 after end of file */
-	int status;    /* wait status once reaped */
+	pid_t pid;   /* 0: not started or reaped */
+	int pidfd;   /* -1 */
+	int control; /* our end; -1 after end of file */
+	int status;  /* wait status once reaped */
 };
 
-#define HELPER_INIT(program) { .name = (program), .pidfd = -1, .control = -1 }
+#define HELPER_INIT(program)                                                                       \
+	{                                                                                          \
+		.name = (program), .pidfd = -1, .control = -1                                      \
+	}
 
 /*
- * Starts @h->name with our side of a new control socket in @h->control (nonblocking is left to the caller), its other
- * end as fd 3 and @peer as fd 4. The program is taken from the directory of our own executable, else from
- * SBX_LIBEXECDIR; never from the environment. @null becomes its stdin and stdout, our stderr its stderr.
+ * Starts @h->name with our side of a new control socket in @h->control (nonblocking is left to the
+ * caller), its other end as fd 3 and @peer as fd 4. The program is taken from the directory of our
+ * own executable, else from SBX_LIBEXECDIR; never from the environment. @null becomes its stdin and
+ * stdout, our stderr its stderr.
  */
 MUST_CHECK int helper_start(struct helper *h, int peer, int null, struct sbx_err *err);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the helpers tell us. A message that does not parse, or that is not this helper's to send, ends the sandbox. */
+/* What the helpers tell us. A message that does not parse, or that is not this helper's to send,
+ * ends the sandbox. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,9 +27,11 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	const Sbx__Control__Started *m = msg->started;
 
 	if (h == &r->gofer) {
-		/* Only a failure is news: that it is ready the sentry finds out by talking to it. */
+		/* Only a failure is news: that it is ready the sentry finds out by talking to it.
+		 */
 		if (m->error[0]) {
-			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error, strlen(m->error));
+			log_quote(r->gofer_error, sizeof(r->gofer_error), m->error,
+			          strlen(m->error));
 			run_fail(r, r->gofer_error);
 		}
 		return;
@@ -39,8 +42,9 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 	log_quote(r->res->platform, sizeof(r->res->platform), m->platform, strlen(m->platform));
 	if (m->error[0]) {
 		r->start_failed = true;
-		r->res->exit_code = m->error_exit >= EXIT_SBX && m->error_exit <= EXIT_NOT_FOUND ? m->error_exit :
-											EXIT_SBX;
+		r->res->exit_code = m->error_exit >= EXIT_SBX && m->error_exit <= EXIT_NOT_FOUND
+		                            ? m->error_exit
+		                            : EXIT_SBX;
 		log_quote(r->res->message, sizeof(r->res->message), m->error, strlen(m->error));
 	}
 	events_started(&r->events, r->res);
@@ -60,7 +64,7 @@ static bool shell_safe(const char *s)
 static const char *request_for(const Sbx__Control__Denial *m, char *buf, size_t cap)
 {
 	bool write = strchr(m->op, 'w') || !strcmp(m->op, "create") || !strcmp(m->op, "unlink") ||
-		     !strcmp(m->op, "rename") || !strcmp(m->op, "mkdir");
+	             !strcmp(m->op, "rename") || !strcmp(m->op, "mkdir");
 
 	buf[0] = '\0';
 	if (strlen(m->object) > cap - 32 || !shell_safe(m->object))
@@ -80,7 +84,8 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 
 	for (size_t i = 0; i < res->n_denials; i++) {
 		d = &res->denials[i];
-		if (strcmp(d->class, m->class_) || strcmp(d->target, m->object) || strcmp(d->rule, m->rule))
+		if (strcmp(d->class, m->class_) || strcmp(d->target, m->object) ||
+		    strcmp(d->rule, m->rule))
 			continue;
 		if (d->count < UINT32_MAX)
 			d->count++;
@@ -91,8 +96,12 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		return;
 	}
 	d = &res->denials[res->n_denials++];
-	*d = (struct run_denial){ keep(r, m->class_), keep(r, m->object), keep(r, m->rule), keep(r, m->reason),
-				  keep(r, request_for(m, request, sizeof(request))), 1 };
+	*d = (struct run_denial){ keep(r, m->class_),
+		                  keep(r, m->object),
+		                  keep(r, m->rule),
+		                  keep(r, m->reason),
+		                  keep(r, request_for(m, request, sizeof(request))),
+		                  1 };
 	events_denial(&r->events, d);
 }
 
@@ -100,8 +109,16 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 {
 	const Sbx__Control__Denial *m = msg->denial;
 	struct audit_event e = {
-		.pid = m->pid, .exe = m->exe, .source = h == &r->sentry ? "sentry" : "gofer", .class = m->class_,
-		.op = m->op, .object = m->object, .verdict = "deny", .rule = m->rule, .reason = m->reason, .count = 1,
+		.pid = m->pid,
+		.exe = m->exe,
+		.source = h == &r->sentry ? "sentry" : "gofer",
+		.class = m->class_,
+		.op = m->op,
+		.object = m->object,
+		.verdict = "deny",
+		.rule = m->rule,
+		.reason = m->reason,
+		.count = 1,
 	};
 
 	count_denial(r, m);
@@ -110,8 +127,8 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 }
 
 /*
- * The sentry makes empty directories where hidden ones would be, and looks for them first. Nobody in the guest is denied
- * anything by that: what it finds there is the empty directory.
+ * The sentry makes empty directories where hidden ones would be, and looks for them first. Nobody
+ * in the guest is denied anything by that: what it finds there is the empty directory.
  */
 static bool is_own_lookup(const struct run *r, const struct helper *h, const Sbx__Control__Audit *m)
 {
@@ -128,9 +145,17 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 {
 	const Sbx__Control__Audit *m = msg->audit;
 	struct audit_event e = {
-		.pid = m->pid, .exe = m->exe, .source = h == &r->sentry ? "sentry" : "gofer", .class = m->class_,
-		.op = m->op, .object = m->object, .mode = m->mode, .verdict = m->verdict, .rule = m->rule,
-		.reason = m->reason, .count = m->count,
+		.pid = m->pid,
+		.exe = m->exe,
+		.source = h == &r->sentry ? "sentry" : "gofer",
+		.class = m->class_,
+		.op = m->op,
+		.object = m->object,
+		.mode = m->mode,
+		.verdict = m->verdict,
+		.rule = m->rule,
+		.reason = m->reason,
+		.count = m->count,
 	};
 
 	if (is_own_lookup(r, h, m))
@@ -157,14 +182,16 @@ static void keep_lists(struct run *r, const Sbx__Control__Exited *m)
 	res->changes_lost = m->changes_dropped;
 	res->changes = pool_alloc(&res->pool, n * sizeof(*res->changes));
 	for (size_t i = 0; res->changes && i < n; i++) {
-		res->changes[i] = (struct run_change){ keep(r, m->changes[i]->op), keep(r, m->changes[i]->path),
-						       m->changes[i]->bytes, m->changes[i]->mode };
+		res->changes[i] = (struct run_change){ keep(r, m->changes[i]->op),
+			                               keep(r, m->changes[i]->path),
+			                               m->changes[i]->bytes, m->changes[i]->mode };
 		res->n_changes++;
 	}
 	n = MIN(m->n_background, (size_t)LIST_MAX);
 	res->background = pool_alloc(&res->pool, n * sizeof(*res->background));
 	for (size_t i = 0; res->background && i < n; i++) {
-		res->background[i] = (struct run_background){ m->background[i]->pid, keep(r, m->background[i]->cmd) };
+		res->background[i] = (struct run_background){ m->background[i]->pid,
+			                                      keep(r, m->background[i]->cmd) };
 		res->n_background++;
 	}
 }
@@ -183,7 +210,8 @@ static void on_exited(struct run *r, struct helper *h, const Sbx__Control__Messa
 	r->hit_memory = m->hit_memory_limit;
 	r->hit_cpu = m->hit_cpu_limit;
 	r->banned = m->banned;
-	*u = (struct run_usage){ m->cpu_user_ms, m->cpu_sys_ms, m->max_rss_kib * 1024, m->store_bytes, m->tasks_peak };
+	*u = (struct run_usage){ m->cpu_user_ms, m->cpu_sys_ms, m->max_rss_kib * 1024,
+		                 m->store_bytes, m->tasks_peak };
 	keep_lists(r, m);
 	if (m->counters[0])
 		r->res->counters = keep(r, m->counters);
@@ -255,12 +283,18 @@ bool run_receive(struct run *r, struct helper *h)
 	return ok;
 }
 
-void run_audit(struct run *r, const char *class, const char *op, const char *object, const char *verdict,
-	       const char *rule, const char *reason)
+void run_audit(struct run *r, const char *class, const char *op, const char *object,
+               const char *verdict, const char *rule, const char *reason)
 {
 	struct audit_event e = {
-		.source = "monitor", .class = class, .op = op, .object = object, .verdict = verdict, .rule = rule,
-		.reason = reason, .count = 1,
+		.source = "monitor",
+		.class = class,
+		.op = op,
+		.object = object,
+		.verdict = verdict,
+		.rule = rule,
+		.reason = reason,
+		.count = 1,
 	};
 
 	if (r->spec->audit)

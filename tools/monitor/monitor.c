@@ -4,12 +4,13 @@
  *
  *   starting   gofer and sentry are spawned and get their configuration; they boot side by side
  *   running    one poll loop: messages, output, signals, deadlines, samples of memory and CPU time
- *   stopping   the sentry was killed (deadline, limit, second signal, a broken helper), or reported the end of the
- *              program and has a moment to leave by itself
- *   gone       the sentry is reaped; the gofer is killed, leftovers are killed and reaped, output is drained
+ *   stopping   the sentry was killed (deadline, limit, second signal, a broken helper), or reported
+ * the end of the program and has a moment to leave by itself gone       the sentry is reaped; the
+ * gofer is killed, leftovers are killed and reaped, output is drained
  *
- * Nothing in this file trusts the sentry: it can lie about its guest's status, and no more. Deadlines and
- * limits are kept with our own clock and our own readings; whatever dies or talks nonsense ends the sandbox.
+ * Nothing in this file trusts the sentry: it can lie about its guest's status, and no more.
+ * Deadlines and limits are kept with our own clock and our own readings; whatever dies or talks
+ * nonsense ends the sandbox.
  */
 #include "tools/monitor/monitor.h"
 
@@ -70,7 +71,8 @@ static int open_signals(struct run *r, struct sbx_err *err)
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-		/* What the caller has us ignore (nohup) stays ignored; once blocked it would be queued. */
+		/* What the caller has us ignore (nohup) stays ignored; once blocked it would be
+		 * queued. */
 		if (sigaction(ends[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
 			sigaddset(&set, ends[i]);
 	}
@@ -118,7 +120,8 @@ static int send_configs(struct run *r, struct sbx_err *err)
 	if (ret)
 		return sbx_fail(err, ret, "configure sbx-gofer");
 	/* From here on no helper can make us wait. */
-	if (fcntl(r->sentry.control, F_SETFL, O_NONBLOCK) < 0 || fcntl(r->gofer.control, F_SETFL, O_NONBLOCK) < 0)
+	if (fcntl(r->sentry.control, F_SETFL, O_NONBLOCK) < 0 ||
+	    fcntl(r->gofer.control, F_SETFL, O_NONBLOCK) < 0)
 		return sbx_fail(err, -errno, "control sockets");
 	return 0;
 }
@@ -164,8 +167,10 @@ static void sample(struct run *r, uint64_t now)
 	r->t_sample = now + MAX(SAMPLE_NS, SAMPLE_SHARE * (now_ns() - now));
 	if (r->usage.memory > p->limits[LIMIT_MEMORY])
 		run_stop(r, STOP_OOM);
-	/* The sentry counts exactly and ends its guest in time; this is for a sentry that does not. */
-	if (p->limits[LIMIT_CPU] && r->usage.cpu_ms > p->limits[LIMIT_CPU] + p->limits[LIMIT_CPU] / 4 + 1000)
+	/* The sentry counts exactly and ends its guest in time; this is for a sentry that does not.
+	 */
+	if (p->limits[LIMIT_CPU] &&
+	    r->usage.cpu_ms > p->limits[LIMIT_CPU] + p->limits[LIMIT_CPU] / 4 + 1000)
 		run_stop(r, STOP_CPU);
 }
 
@@ -202,7 +207,19 @@ static int poll_timeout(const struct run *r)
 	return (int)MIN((t - now) / NSEC_PER_MSEC + 1, 60000ull);
 }
 
-enum { P_SIGNALS, P_SENTRY, P_GOFER, P_SENTRY_PID, P_GOFER_PID, P_OUT0, P_OUT1, P_TO0, P_TO1, P_EVENTS, P_COUNT };
+enum {
+	P_SIGNALS,
+	P_SENTRY,
+	P_GOFER,
+	P_SENTRY_PID,
+	P_GOFER_PID,
+	P_OUT0,
+	P_OUT1,
+	P_TO0,
+	P_TO1,
+	P_EVENTS,
+	P_COUNT
+};
 
 /* One turn: waits until something is to be done, and does it. */
 static void turn(struct run *r, int timeout)
@@ -244,13 +261,15 @@ static void turn(struct run *r, int timeout)
 		(void)helper_reap(&r->sentry); /* the loop looks */
 }
 
-/* The pipes' writers are dead: takes what is left in them, and hands on what our reader takes in time. */
+/* The pipes' writers are dead: takes what is left in them, and hands on what our reader takes in
+ * time. */
 static void drain(struct run *r)
 {
 	uint64_t end = r->stop ? now_ns() + FLUSH_GRACE_NS : NEVER;
 	unsigned seen = r->signals_seen;
 
-	while (r->streams[0].from >= 0 || r->streams[1].from >= 0 || r->streams[0].len || r->streams[1].len) {
+	while (r->streams[0].from >= 0 || r->streams[1].from >= 0 || r->streams[0].len ||
+	       r->streams[1].len) {
 		turn(r, end == NEVER ? 60000 : (int)(FLUSH_GRACE_NS / NSEC_PER_MSEC));
 		if (now_ns() >= end || r->signals_seen != seen)
 			break;
@@ -294,19 +313,20 @@ static const struct run_step {
 	const char *name;
 	int (*fn)(struct run *r, struct sbx_err *err);
 } start_steps[] = {
-	{ "signals", open_signals },
-	{ "children", reap_prepare },
-	{ "streams", streams_open },
-	{ "helpers", start_helpers },
-	{ "configuration", send_configs },
-	{ "confine", confine },
+	{ "signals", open_signals },       { "children", reap_prepare },
+	{ "streams", streams_open },       { "helpers", start_helpers },
+	{ "configuration", send_configs }, { "confine", confine },
 };
 
 static void run_init(struct run *r, const struct run_spec *spec, struct run_result *res)
 {
 	*r = (struct run){
-		.spec = spec, .res = res, .gofer = HELPER_INIT("sbx-gofer"), .sentry = HELPER_INIT("sbx-sentry"),
-		.sigfd = -1, .guest_stdio = { -1, -1, -1 },
+		.spec = spec,
+		.res = res,
+		.gofer = HELPER_INIT("sbx-gofer"),
+		.sentry = HELPER_INIT("sbx-sentry"),
+		.sigfd = -1,
+		.guest_stdio = { -1, -1, -1 },
 		.streams = { { .from = -1, .to = -1 }, { .from = -1, .to = -1 } },
 	};
 	events_init(&r->events, spec->events_fd);

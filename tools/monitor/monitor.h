@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The monitor: starts gofer and sentry, gives them their configuration, and holds what must not depend on them:
- * deadlines, limits, the audit log, the exit status. Nothing of a sandbox is alive when monitor_run returns.
+ * The monitor: starts gofer and sentry, gives them their configuration, and holds what must not
+ * depend on them: deadlines, limits, the audit log, the exit status. Nothing of a sandbox is alive
+ * when monitor_run returns.
  */
 #ifndef SBX_TOOLS_MONITOR_MONITOR_H
 #define SBX_TOOLS_MONITOR_MONITOR_H
@@ -32,9 +33,9 @@ enum run_status {
 };
 
 /* Exit codes of sbx itself. */
-#define EXIT_TIMEOUT   124
-#define EXIT_SBX       125
-#define EXIT_REFUSED   126
+#define EXIT_TIMEOUT 124
+#define EXIT_SBX 125
+#define EXIT_REFUSED 126
 #define EXIT_NOT_FOUND 127
 
 #define RUN_BAN_MESSAGE "Execution Denied: Command contains blacklisted host operations."
@@ -46,17 +47,17 @@ struct run_spec {
 	char *const *argv;
 	char *const *envp;
 	const char *cwd;
-	const char *home;               /* made as an empty directory when nothing grants it; may be NULL */
+	const char *home; /* made as an empty directory when nothing grants it; may be NULL */
 	const char *platform;
-	const char *debug_channels;     /* may be NULL */
+	const char *debug_channels; /* may be NULL */
 	bool strace;
 	bool no_userns;
-	bool stdin_pipe;                /* the guest gets our stdin; else its stdin is at end of file */
-	bool capture;                   /* keep output for the result */
-	bool pass;                      /* give output to our stdout and stderr */
-	bool merge;                     /* one stream for both */
-	int events_fd;                  /* -1: none */
-	struct audit *audit;            /* NULL: none */
+	bool stdin_pipe;     /* the guest gets our stdin; else its stdin is at end of file */
+	bool capture;        /* keep output for the result */
+	bool pass;           /* give output to our stdout and stderr */
+	bool merge;          /* one stream for both */
+	int events_fd;       /* -1: none */
+	struct audit *audit; /* NULL: none */
 };
 
 #define DENIALS_MAX 256 /* different ones kept for the result */
@@ -86,8 +87,8 @@ struct run_result {
 	struct pool pool; /* of all strings */
 	char id[27];
 	enum run_status status;
-	int exit_code;    /* what sbx ends with */
-	int signo;        /* of RUN_SIGNALED; else 0 */
+	int exit_code; /* what sbx ends with */
+	int signo;     /* of RUN_SIGNALED; else 0 */
 	char message[512];
 	char platform[32];
 	struct output out[2]; /* stdout and stderr; merged: only the first */
@@ -106,11 +107,13 @@ struct run_result {
 };
 
 /*
- * Runs the sandbox to its end. Returns 0 with @res filled (also when the guest failed, timed out or could not start);
- * or -errno with @err when sbx itself could not do its work, @res then being valid but empty.
- * Changes signal mask and subreaper state of the process: for the main program only. Free with run_result_fini.
+ * Runs the sandbox to its end. Returns 0 with @res filled (also when the guest failed, timed out or
+ * could not start); or -errno with @err when sbx itself could not do its work, @res then being
+ * valid but empty. Changes signal mask and subreaper state of the process: for the main program
+ * only. Free with run_result_fini.
  */
-MUST_CHECK int monitor_run(const struct run_spec *spec, struct run_result *res, struct sbx_err *err);
+MUST_CHECK int monitor_run(const struct run_spec *spec, struct run_result *res,
+                           struct sbx_err *err);
 
 void run_result_fini(struct run_result *res);
 

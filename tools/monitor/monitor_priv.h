@@ -14,8 +14,8 @@
 #define NEVER UINT64_MAX
 
 /*
- * One output stream that goes through us: guest -> pipe -> keep and pass on. Reading stops while something waits to
- * be passed on, so a slow reader slows the guest and not us.
+ * One output stream that goes through us: guest -> pipe -> keep and pass on. Reading stops while
+ * something waits to be passed on, so a slow reader slows the guest and not us.
  */
 struct stream {
 	int from;            /* read end; -1: none or at end of file */
@@ -23,30 +23,39 @@ struct stream {
 	struct output *keep; /* NULL: not kept */
 	const char *name;
 	uint8_t pending[PIPE_BUF];
-	size_t at, len;      /* of pending */
+	size_t at, len; /* of pending */
 };
 
-enum stop_reason { STOP_NONE, STOP_TIMEOUT, STOP_IDLE, STOP_OOM, STOP_CPU, STOP_SIGNAL, STOP_FAILED };
+enum stop_reason {
+	STOP_NONE,
+	STOP_TIMEOUT,
+	STOP_IDLE,
+	STOP_OOM,
+	STOP_CPU,
+	STOP_SIGNAL,
+	STOP_FAILED
+};
 
 struct run {
 	const struct run_spec *spec;
 	struct run_result *res;
 	struct helper gofer, sentry;
 	int sigfd;
-	int guest_stdio[3];      /* what the sentry gets; -1 once sent */
-	bool guest_owned[3];     /* and is ours to close */
+	int guest_stdio[3];  /* what the sentry gets; -1 once sent */
+	bool guest_owned[3]; /* and is ours to close */
 	struct stream streams[2];
 	struct events events;
 	struct usage usage;
-	pid_t *earlier_children; /* of the process before we became its program; not ours to kill; ends with 0 */
+	pid_t *earlier_children; /* of the process before we became its program; not ours to kill;
+	                            ends with 0 */
 	unsigned signals_seen;
 	enum stop_reason stop;
 	int stop_signo;
-	const char *failure;     /* of STOP_FAILED; lives as long as this */
+	const char *failure; /* of STOP_FAILED; lives as long as this */
 	char gofer_error[300];
-	bool started;            /* the sentry said so */
-	bool start_failed;       /* with res->exit_code and message set */
-	bool exited;             /* the sentry reported the program's end */
+	bool started;      /* the sentry said so */
+	bool start_failed; /* with res->exit_code and message set */
+	bool exited;       /* the sentry reported the program's end */
 	int wait_status;
 	bool hit_tasks, hit_disk, hit_memory, hit_cpu, banned;
 	uint64_t t_start, t_wall, t_idle, t_sample, t_grace; /* monotonic ns; NEVER */
@@ -58,8 +67,9 @@ uint64_t now_ns(void);
 void run_stop(struct run *r, enum stop_reason why);
 void run_fail(struct run *r, const char *failure); /* @failure is borrowed */
 
-/* messages.c: takes one message of a helper without blocking. Returns false when there was none; the connection is
- * closed at its end, and when the helper sent nonsense, which also stops the sandbox. */
+/* messages.c: takes one message of a helper without blocking. Returns false when there was none;
+ * the connection is closed at its end, and when the helper sent nonsense, which also stops the
+ * sandbox. */
 bool run_receive(struct run *r, struct helper *h);
 
 /* streams.c */
@@ -77,7 +87,7 @@ void reap_all(struct run *r);
 void run_outcome(struct run *r);
 
 /* audit records of the monitor itself; nothing without a log */
-void run_audit(struct run *r, const char *class, const char *op, const char *object, const char *verdict,
-	       const char *rule, const char *reason);
+void run_audit(struct run *r, const char *class, const char *op, const char *object,
+               const char *verdict, const char *rule, const char *reason);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "tools/monitor/monitor_priv.h"
 
-static void PRINTF(4, 5) outcome(struct run *r, enum run_status status, int code, const char *fmt, ...)
+static void PRINTF(4, 5)
+	outcome(struct run *r, enum run_status status, int code, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -34,13 +35,14 @@ static void sentry_died(struct run *r)
 	int st = r->sentry.status;
 
 	if (WIFSIGNALED(st) && WTERMSIG(st) == SIGSYS)
-		outcome(r, RUN_POLICY_KILLED, EXIT_SBX, "sbx-sentry made a host call that its filter forbids");
+		outcome(r, RUN_POLICY_KILLED, EXIT_SBX,
+		        "sbx-sentry made a host call that its filter forbids");
 	else if (WIFSIGNALED(st))
-		outcome(r, RUN_INTERNAL_ERROR, EXIT_SBX, "sbx-sentry died of signal %d (%s)", WTERMSIG(st),
-			strsignal(WTERMSIG(st)));
+		outcome(r, RUN_INTERNAL_ERROR, EXIT_SBX, "sbx-sentry died of signal %d (%s)",
+		        WTERMSIG(st), strsignal(WTERMSIG(st)));
 	else
-		outcome(r, RUN_INTERNAL_ERROR, EXIT_SBX, "sbx-sentry ended with status %d before its guest",
-			WEXITSTATUS(st));
+		outcome(r, RUN_INTERNAL_ERROR, EXIT_SBX,
+		        "sbx-sentry ended with status %d before its guest", WEXITSTATUS(st));
 }
 
 static void stopped(struct run *r)
@@ -51,22 +53,24 @@ static void stopped(struct run *r)
 	switch (r->stop) {
 	case STOP_TIMEOUT:
 		outcome(r, RUN_TIMEOUT, EXIT_TIMEOUT, "Execution Timed Out after %s seconds.",
-			seconds(p->timeout_ms, s, sizeof(s)));
+		        seconds(p->timeout_ms, s, sizeof(s)));
 		break;
 	case STOP_IDLE:
-		outcome(r, RUN_IDLE_TIMEOUT, EXIT_TIMEOUT, "Execution Timed Out after %s seconds without output.",
-			seconds(p->idle_timeout_ms, s, sizeof(s)));
+		outcome(r, RUN_IDLE_TIMEOUT, EXIT_TIMEOUT,
+		        "Execution Timed Out after %s seconds without output.",
+		        seconds(p->idle_timeout_ms, s, sizeof(s)));
 		break;
 	case STOP_OOM:
 		outcome(r, RUN_OOM, 128 + SIGKILL, "Memory limit of %llu bytes reached.",
-			(unsigned long long)p->limits[LIMIT_MEMORY]);
+		        (unsigned long long)p->limits[LIMIT_MEMORY]);
 		break;
 	case STOP_CPU:
 		outcome(r, RUN_TIMEOUT, EXIT_TIMEOUT, "CPU time limit of %s seconds reached.",
-			seconds(p->limits[LIMIT_CPU], s, sizeof(s)));
+		        seconds(p->limits[LIMIT_CPU], s, sizeof(s)));
 		break;
 	case STOP_SIGNAL:
-		outcome(r, RUN_SIGNALED, 128 + r->stop_signo, "stopped by signal %d", r->stop_signo);
+		outcome(r, RUN_SIGNALED, 128 + r->stop_signo, "stopped by signal %d",
+		        r->stop_signo);
 		r->res->signo = r->stop_signo;
 		break;
 	case STOP_FAILED:
@@ -77,7 +81,8 @@ static void stopped(struct run *r)
 	}
 }
 
-/* A limit that the program ran into is its status when it failed; a program that coped has simply exited. */
+/* A limit that the program ran into is its status when it failed; a program that coped has simply
+ * exited. */
 static void exited(struct run *r)
 {
 	int st = r->wait_status;
@@ -114,9 +119,9 @@ void run_outcome(struct run *r)
 	else if (r->stop != STOP_NONE)
 		stopped(r);
 	else if (r->start_failed)
-		r->res->status = !strcmp(r->res->message, RUN_BAN_MESSAGE) ? RUN_BANNED :
-				 r->res->exit_code == EXIT_SBX		   ? RUN_INTERNAL_ERROR :
-									     RUN_EXITED;
+		r->res->status = !strcmp(r->res->message, RUN_BAN_MESSAGE) ? RUN_BANNED
+		                 : r->res->exit_code == EXIT_SBX           ? RUN_INTERNAL_ERROR
+		                                                           : RUN_EXITED;
 	else
 		sentry_died(r);
 	if (r->stop != STOP_NONE && r->usage.cpu_ms && !u->cpu_user_ms && !u->cpu_sys_ms)

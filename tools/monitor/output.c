@@ -91,7 +91,8 @@ void output_view(struct output *o, struct output_view *v)
 {
 	size_t start, cut;
 
-	*v = (struct output_view){ .head = o->buf, .head_len = (size_t)MIN(o->total, (uint64_t)OUTPUT_MAX) };
+	*v = (struct output_view){ .head = o->buf,
+		                   .head_len = (size_t)MIN(o->total, (uint64_t)OUTPUT_MAX) };
 	if (o->total <= OUTPUT_MAX)
 		return;
 	start = (size_t)((o->total - HEAD) % TAIL); /* oldest byte of the ring */

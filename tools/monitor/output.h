@@ -11,7 +11,7 @@
 #define OUTPUT_MAX (1u << 20) /* bytes kept of one stream */
 
 struct output {
-	uint8_t *buf;  /* head, then the tail as a ring; grows up to OUTPUT_MAX */
+	uint8_t *buf; /* head, then the tail as a ring; grows up to OUTPUT_MAX */
 	size_t cap;
 	uint64_t total; /* bytes seen */
 };
@@ -22,8 +22,8 @@ MUST_CHECK int output_add(struct output *o, const void *data, size_t len);
 /* Bytes that were dropped between head and tail. */
 uint64_t output_dropped(const struct output *o);
 
-/* What is kept, in order. @tail is NULL when nothing was dropped in between; otherwise both ends of the gap are cut to
- * whole UTF-8 characters. */
+/* What is kept, in order. @tail is NULL when nothing was dropped in between; otherwise both ends of
+ * the gap are cut to whole UTF-8 characters. */
 struct output_view {
 	const uint8_t *head, *tail;
 	size_t head_len, tail_len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We are the subreaper: whatever a dead sentry leaves behind becomes our child. So when no child is left, nothing of the
- * sandbox is alive. Children that the process had before it became sbx (a shell's background jobs, then exec)
- * are left alone.
+ * We are the subreaper: whatever a dead sentry leaves behind becomes our child. So when no child is
+ * left, nothing of the sandbox is alive. Children that the process had before it became sbx (a
+ * shell's background jobs, then exec) are left alone.
  */
 #include <errno.h>
 #include <signal.h>
@@ -34,7 +34,8 @@ static pid_t *children(void)
 	if (fd < 0)
 		return NULL;
 	buf = malloc(CHILDREN_BUF);
-	while (buf && len < CHILDREN_BUF - 1 && (r = host_read(fd, buf + len, CHILDREN_BUF - 1 - len)) > 0)
+	while (buf && len < CHILDREN_BUF - 1 &&
+	       (r = host_read(fd, buf + len, CHILDREN_BUF - 1 - len)) > 0)
 		len += (size_t)r;
 	host_close(fd);
 	if (!buf)
@@ -111,7 +112,8 @@ void reap_all(struct run *r)
 		if (left == 0)
 			return;
 		if (left < 0) {
-			log_warn(CH_MONITOR, "cannot list child processes: some of the sandbox may be alive");
+			log_warn(CH_MONITOR,
+			         "cannot list child processes: some of the sandbox may be alive");
 			return;
 		}
 		nanosleep(&nap, NULL);

@@ -37,7 +37,8 @@ void result_new_id(char id[27])
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-	/* 10 bytes come in one piece once the pool is ready; early in boot the time alone has to do. */
+	/* 10 bytes come in one piece once the pool is ready; early in boot the time alone has to
+	 * do. */
 	if (getrandom(rnd, sizeof(rnd), GRND_NONBLOCK) < 0)
 		memset(rnd, 0, sizeof(rnd));
 	for (int i = 9; i >= 0; i--, ms >>= 5)
@@ -66,7 +67,8 @@ void result_put_denial(struct jsonw *w, const char *key, const struct run_denial
 
 static bool view_is_text(const struct output_view *v)
 {
-	return utf8_valid((const char *)v->head, v->head_len) && utf8_valid((const char *)v->tail, v->tail_len);
+	return utf8_valid((const char *)v->head, v->head_len) &&
+	       utf8_valid((const char *)v->tail, v->tail_len);
 }
 
 static void put_text(struct jsonw *w, const char *key, const struct output_view *v)

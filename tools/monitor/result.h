@@ -13,7 +13,8 @@ const char *result_status_name(enum run_status s);
 
 void result_put_denial(struct jsonw *w, const char *key, const struct run_denial *d);
 
-/* Writes the object and a newline. @merged: there is one stream, "output". @audit may be NULL. Once for a result. */
+/* Writes the object and a newline. @merged: there is one stream, "output". @audit may be NULL. Once
+ * for a result. */
 void result_put(struct strbuf *sb, struct run_result *res, bool merged, const struct audit *audit);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The guest's standard streams. Without capture and without a deadline on silence the guest gets our own fds and no
- * byte passes through us; else it gets pipes.
+ * The guest's standard streams. Without capture and without a deadline on silence the guest gets
+ * our own fds and no byte passes through us; else it gets pipes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,8 @@ static int open_pipe(struct run *r, int i, struct sbx_err *err)
 int streams_open(struct run *r, struct sbx_err *err)
 {
 	const struct run_spec *spec = r->spec;
-	bool pipes = spec->capture || !spec->pass || spec->events_fd >= 0 || spec->policy->idle_timeout_ms;
+	bool pipes = spec->capture || !spec->pass || spec->events_fd >= 0 ||
+	             spec->policy->idle_timeout_ms;
 	int ret;
 
 	r->guest_stdio[0] = STDIN_FILENO;
@@ -65,7 +66,8 @@ void stream_close(struct stream *s)
 
 void stream_write(struct run *r, struct stream *s)
 {
-	/* poll said that PIPE_BUF bytes have room, which is as much as pending can hold: this does not block. */
+	/* poll said that PIPE_BUF bytes have room, which is as much as pending can hold: this does
+	 * not block. */
 	ssize_t n = write(s->to, s->pending + s->at, s->len);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))

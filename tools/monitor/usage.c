@@ -12,7 +12,7 @@
 #include "base/host/file.h"
 #include "base/macros.h"
 
-#define PIDS_MAX     40000 /* more than any tasks limit */
+#define PIDS_MAX 40000 /* more than any tasks limit */
 #define CHILDREN_BUF (256 * 1024)
 
 void usage_init(struct usage *u)
@@ -61,7 +61,8 @@ static void pid_add(struct pid_list *l, pid_t pid)
 	l->v[l->n++] = pid;
 }
 
-static void add_children_of_thread(int proc, pid_t pid, const char *tid, struct pid_list *l, char *buf)
+static void add_children_of_thread(int proc, pid_t pid, const char *tid, struct pid_list *l,
+                                   char *buf)
 {
 	char path[64], *p;
 
@@ -139,8 +140,8 @@ static uint64_t cpu_of(int proc, pid_t pid)
 	if (!read_proc(proc, path, buf, sizeof(buf)))
 		return 0;
 	p = strrchr(buf, ')'); /* the name may hold anything */
-	if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu", &t[0], &t[1], &t[2],
-			 &t[3]) != 4)
+	if (!p || sscanf(p, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+	                 &t[0], &t[1], &t[2], &t[3]) != 4)
 		return 0;
 	return (t[0] + t[1] + t[2] + t[3]) * 1000 / (unsigned long long)sysconf(_SC_CLK_TCK);
 }

@@ -47,8 +47,9 @@ static void show_line(const char *line, size_t len)
 		printf("(unreadable line)\n");
 		return;
 	}
-	printf("%6" PRId64 " %s %-5s %s %s %s", (int64_t)json_integer_value(json_object_get(v, "seq")),
-	       field(v, "t", t, sizeof(t)), field(v, "verdict", verdict, sizeof(verdict)),
+	printf("%6" PRId64 " %s %-5s %s %s %s",
+	       (int64_t)json_integer_value(json_object_get(v, "seq")), field(v, "t", t, sizeof(t)),
+	       field(v, "verdict", verdict, sizeof(verdict)),
 	       field(v, "class", class, sizeof(class)), field(v, "op", op, sizeof(op)),
 	       field(v, "object", object, sizeof(object)));
 	if (*field(v, "rule", rule, sizeof(rule)))
@@ -56,7 +57,8 @@ static void show_line(const char *line, size_t len)
 	if (*field(v, "reason", reason, sizeof(reason)))
 		printf(" %s", reason);
 	if (json_integer_value(json_object_get(v, "count")) > 1)
-		printf(" (%" PRId64 " times)", (int64_t)json_integer_value(json_object_get(v, "count")));
+		printf(" (%" PRId64 " times)",
+		       (int64_t)json_integer_value(json_object_get(v, "count")));
 	printf("\n");
 	json_decref(v);
 }

@@ -31,7 +31,8 @@ static void write_all(int fd, const char *p, size_t len)
 	}
 }
 
-static void print_result(const struct exec_opts *o, struct run_result *res, const struct audit *audit)
+static void print_result(const struct exec_opts *o, struct run_result *res,
+                         const struct audit *audit)
 {
 	struct strbuf sb = { 0 };
 
@@ -52,15 +53,19 @@ static bool refuse_banned(const struct run_spec *spec, struct run_result *res)
 {
 	struct exec_verdict v;
 	struct run_denial *d;
-	struct audit_event e = { .source = "monitor", .class = "exec", .op = "exec", .verdict = "deny", .count = 1 };
+	struct audit_event e = {
+		.source = "monitor", .class = "exec", .op = "exec", .verdict = "deny", .count = 1
+	};
 
 	if (!exec_denied(&spec->policy->exec_deny, spec->argv[0], spec->argv, &v))
 		return false;
 	*res = (struct run_result){ .status = RUN_BANNED, .exit_code = EXIT_REFUSED };
 	result_new_id(res->id);
-	snprintf(res->message, sizeof(res->message), "%s (%s: %s)", RUN_BAN_MESSAGE, v.rule, v.reason);
+	snprintf(res->message, sizeof(res->message), "%s (%s: %s)", RUN_BAN_MESSAGE, v.rule,
+	         v.reason);
 	d = &res->denials[res->n_denials++];
-	*d = (struct run_denial){ (char *)"exec", spec->argv[0], (char *)v.rule, (char *)v.reason, (char *)"", 1 };
+	*d = (struct run_denial){ (char *)"exec",   spec->argv[0], (char *)v.rule,
+		                  (char *)v.reason, (char *)"",    1 };
 	e.object = spec->argv[0];
 	e.rule = v.rule;
 	e.reason = v.reason;
@@ -92,11 +97,21 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 {
 	char *shell_argv[] = { (char *)"sh", (char *)"-c", (char *)o->shell, NULL };
 	struct run_spec spec = {
-		.policy = &plan->policy, .grants = &plan->grants, .argv = o->shell ? shell_argv : argv,
-		.envp = plan->env.v, .cwd = plan->cwd, .home = plan->home, .platform = o->platform,
-		.debug_channels = o->debug, .strace = o->strace, .no_userns = o->no_userns,
-		.stdin_pipe = o->stdin_pipe, .capture = o->json_fd >= 0, .pass = o->json_fd != STDOUT_FILENO,
-		.merge = o->merge, .events_fd = o->events_fd,
+		.policy = &plan->policy,
+		.grants = &plan->grants,
+		.argv = o->shell ? shell_argv : argv,
+		.envp = plan->env.v,
+		.cwd = plan->cwd,
+		.home = plan->home,
+		.platform = o->platform,
+		.debug_channels = o->debug,
+		.strace = o->strace,
+		.no_userns = o->no_userns,
+		.stdin_pipe = o->stdin_pipe,
+		.capture = o->json_fd >= 0,
+		.pass = o->json_fd != STDOUT_FILENO,
+		.merge = o->merge,
+		.events_fd = o->events_fd,
 	};
 	static struct run_result res;
 	int r = open_audit(plan, &spec.audit, err);

@@ -69,7 +69,9 @@ static int set_env(void *ctx, const struct opt *o, const char *value, struct sbx
 
 	if (!env_name_valid(value, strcspn(value, "=")) || !strchr(value, '='))
 		return sbx_fail(err, 0, "'%s' is not NAME=VALUE", value);
-	return str_list_add(&e->cli.pool, &e->cli.env, value) ? sbx_fail(err, -ENOMEM, "'%s'", value) : 0;
+	return str_list_add(&e->cli.pool, &e->cli.env, value)
+	               ? sbx_fail(err, -ENOMEM, "'%s'", value)
+	               : 0;
 }
 
 static int set_pass_env(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
@@ -78,7 +80,9 @@ static int set_pass_env(void *ctx, const struct opt *o, const char *value, struc
 
 	if (!env_name_valid(value, strlen(value)))
 		return sbx_fail(err, 0, "'%s' is no variable name", value);
-	return str_list_add(&e->cli.pool, &e->cli.pass_env, value) ? sbx_fail(err, -ENOMEM, "'%s'", value) : 0;
+	return str_list_add(&e->cli.pool, &e->cli.pass_env, value)
+	               ? sbx_fail(err, -ENOMEM, "'%s'", value)
+	               : 0;
 }
 
 static int set_time(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
@@ -220,33 +224,57 @@ enum { GROUP_NONE, GROUP_USER };
 const struct opt exec_opt_table[] = {
 	{ "workspace", 'w', OPT_VALUE, set_string, STR_WORKSPACE, GROUP_NONE, "DIR",
 	  "granted read-write at its own path, and where the command starts [current directory]" },
-	{ "cow", 0, OPT_FLAG, set_flag, FLAG_COW, GROUP_NONE, NULL, "changes to the workspace stay in the sandbox" },
-	{ "ro", 0, OPT_VALUE, set_grant, POLICY_RO, GROUP_NONE, "PATH", "grant a file or directory read-only" },
-	{ "rw", 0, OPT_VALUE, set_grant, POLICY_RW, GROUP_NONE, "PATH", "grant a file or directory read-write" },
-	{ "cow-path", 0, OPT_VALUE, set_grant, POLICY_COW, GROUP_NONE, "PATH", "grant a path, keep changes in the sandbox" },
-	{ "rootfs", 0, OPT_VALUE, set_rootfs, 0, GROUP_NONE, "host|DIR", "what the root file system is made from [host]" },
+	{ "cow", 0, OPT_FLAG, set_flag, FLAG_COW, GROUP_NONE, NULL,
+	  "changes to the workspace stay in the sandbox" },
+	{ "ro", 0, OPT_VALUE, set_grant, POLICY_RO, GROUP_NONE, "PATH",
+	  "grant a file or directory read-only" },
+	{ "rw", 0, OPT_VALUE, set_grant, POLICY_RW, GROUP_NONE, "PATH",
+	  "grant a file or directory read-write" },
+	{ "cow-path", 0, OPT_VALUE, set_grant, POLICY_COW, GROUP_NONE, "PATH",
+	  "grant a path, keep changes in the sandbox" },
+	{ "rootfs", 0, OPT_VALUE, set_rootfs, 0, GROUP_NONE, "host|DIR",
+	  "what the root file system is made from [host]" },
 	{ "env", 'e', OPT_VALUE, set_env, 0, GROUP_NONE, "K=V", "set a variable" },
-	{ "pass-env", 0, OPT_VALUE, set_pass_env, 0, GROUP_NONE, "K", "pass a variable of the caller" },
-	{ "timeout", 't', OPT_VALUE, set_time, 0, GROUP_NONE, "S", "end after S seconds, 0: never [60]" },
-	{ "idle-timeout", 0, OPT_VALUE, set_time, 1, GROUP_NONE, "S", "end after S seconds without output [0: never]" },
-	{ "memory", 0, OPT_VALUE, set_limit, LIMIT_MEMORY, GROUP_NONE, "SIZE", "memory limit [2G]" },
-	{ "tasks", 0, OPT_VALUE, set_limit, LIMIT_TASKS, GROUP_NONE, "N", "limit of processes and threads [512]" },
-	{ "disk", 0, OPT_VALUE, set_limit, LIMIT_DISK, GROUP_NONE, "SIZE", "limit of data kept in the sandbox [4G]" },
-	{ "inodes", 0, OPT_VALUE, set_limit, LIMIT_INODES, GROUP_NONE, "N", "limit of files kept in the sandbox [200k]" },
-	{ "cpu-time", 0, OPT_VALUE, set_limit, LIMIT_CPU, GROUP_NONE, "S", "CPU time limit [none]" },
-	{ "stdin", 0, OPT_VALUE, set_stdin, 0, GROUP_NONE, "none|pipe", "at end of file, or the caller's [none]" },
-	{ "user", 0, OPT_VALUE, set_user, 0, GROUP_USER, "UID[:GID]", "who the guest is, inside [the caller]" },
+	{ "pass-env", 0, OPT_VALUE, set_pass_env, 0, GROUP_NONE, "K",
+	  "pass a variable of the caller" },
+	{ "timeout", 't', OPT_VALUE, set_time, 0, GROUP_NONE, "S",
+	  "end after S seconds, 0: never [60]" },
+	{ "idle-timeout", 0, OPT_VALUE, set_time, 1, GROUP_NONE, "S",
+	  "end after S seconds without output [0: never]" },
+	{ "memory", 0, OPT_VALUE, set_limit, LIMIT_MEMORY, GROUP_NONE, "SIZE",
+	  "memory limit [2G]" },
+	{ "tasks", 0, OPT_VALUE, set_limit, LIMIT_TASKS, GROUP_NONE, "N",
+	  "limit of processes and threads [512]" },
+	{ "disk", 0, OPT_VALUE, set_limit, LIMIT_DISK, GROUP_NONE, "SIZE",
+	  "limit of data kept in the sandbox [4G]" },
+	{ "inodes", 0, OPT_VALUE, set_limit, LIMIT_INODES, GROUP_NONE, "N",
+	  "limit of files kept in the sandbox [200k]" },
+	{ "cpu-time", 0, OPT_VALUE, set_limit, LIMIT_CPU, GROUP_NONE, "S",
+	  "CPU time limit [none]" },
+	{ "stdin", 0, OPT_VALUE, set_stdin, 0, GROUP_NONE, "none|pipe",
+	  "at end of file, or the caller's [none]" },
+	{ "user", 0, OPT_VALUE, set_user, 0, GROUP_USER, "UID[:GID]",
+	  "who the guest is, inside [the caller]" },
 	{ "root", 0, OPT_FLAG, set_user, 0, GROUP_USER, NULL, "same as --user 0:0" },
 	{ "shell", 0, OPT_VALUE, set_string, STR_SHELL, GROUP_NONE, "STRING", "run sh -c STRING" },
-	{ "merge-output", 0, OPT_FLAG, set_flag, FLAG_MERGE, GROUP_NONE, NULL, "stderr goes where stdout goes" },
-	{ "json", 0, OPT_OPTIONAL, set_fd, 0, GROUP_NONE, "FD", "one result object at the end [1: instead of the output]" },
-	{ "events", 0, OPT_VALUE, set_fd, 1, GROUP_NONE, "FD", "a line of JSON for each thing that happens" },
-	{ "policy", 0, OPT_VALUE, set_string, STR_POLICY, GROUP_NONE, "FILE", "policy file; options add to it" },
-	{ "platform", 0, OPT_VALUE, set_platform, 0, GROUP_NONE, "NAME", "auto, unotify, ptrace or kvm [auto]" },
-	{ "audit", 0, OPT_VALUE, set_audit, 0, GROUP_NONE, "FILE", "append every decision to this log" },
-	{ "no-userns", 0, OPT_FLAG, set_flag, FLAG_NO_USERNS, GROUP_NONE, NULL, "do without user namespaces" },
-	{ "debug", 0, OPT_VALUE, set_debug, 0, GROUP_NONE, "CHANNELS", "log channels (core,mm,... or all) on stderr" },
-	{ "strace", 0, OPT_FLAG, set_flag, FLAG_STRACE, GROUP_NONE, NULL, "print the guest's system calls on stderr" },
+	{ "merge-output", 0, OPT_FLAG, set_flag, FLAG_MERGE, GROUP_NONE, NULL,
+	  "stderr goes where stdout goes" },
+	{ "json", 0, OPT_OPTIONAL, set_fd, 0, GROUP_NONE, "FD",
+	  "one result object at the end [1: instead of the output]" },
+	{ "events", 0, OPT_VALUE, set_fd, 1, GROUP_NONE, "FD",
+	  "a line of JSON for each thing that happens" },
+	{ "policy", 0, OPT_VALUE, set_string, STR_POLICY, GROUP_NONE, "FILE",
+	  "policy file; options add to it" },
+	{ "platform", 0, OPT_VALUE, set_platform, 0, GROUP_NONE, "NAME",
+	  "auto, unotify, ptrace or kvm [auto]" },
+	{ "audit", 0, OPT_VALUE, set_audit, 0, GROUP_NONE, "FILE",
+	  "append every decision to this log" },
+	{ "no-userns", 0, OPT_FLAG, set_flag, FLAG_NO_USERNS, GROUP_NONE, NULL,
+	  "do without user namespaces" },
+	{ "debug", 0, OPT_VALUE, set_debug, 0, GROUP_NONE, "CHANNELS",
+	  "log channels (core,mm,... or all) on stderr" },
+	{ "strace", 0, OPT_FLAG, set_flag, FLAG_STRACE, GROUP_NONE, NULL,
+	  "print the guest's system calls on stderr" },
 };
 const size_t exec_opt_count = ARRAY_SIZE(exec_opt_table);
 

@@ -10,14 +10,14 @@
 #include "tools/sbx/opt.h"
 
 struct exec_opts {
-	struct policy cli;           /* of the command line alone */
+	struct policy cli; /* of the command line alone */
 	const char *policy_file;
-	const char *workspace;       /* NULL: the current directory */
+	const char *workspace; /* NULL: the current directory */
 	bool cow;
-	const char *shell;           /* NULL: argv mode */
+	const char *shell; /* NULL: argv mode */
 	bool merge, stdin_pipe, strace, no_userns;
 	const char *platform, *debug;
-	int json_fd, events_fd;      /* -1: none */
+	int json_fd, events_fd; /* -1: none */
 };
 
 extern const struct opt exec_opt_table[];
@@ -31,18 +31,19 @@ struct exec_plan {
 	struct policy policy; /* complete */
 	struct grant_set grants;
 	const char *home, *user;
-	const char *cwd;      /* in the guest */
+	const char *cwd; /* in the guest */
 	struct str_list env;
 	const char *policy_source; /* for explain: file name or NULL */
 	bool workspace_file;
 };
 
 /* Fills @plan (exec_plan_fini in any case). Returns 0 or -errno with @err. */
-MUST_CHECK int exec_plan_make(struct exec_plan *plan, const struct exec_opts *o, struct sbx_err *err);
+MUST_CHECK int exec_plan_make(struct exec_plan *plan, const struct exec_opts *o,
+                              struct sbx_err *err);
 void exec_plan_fini(struct exec_plan *plan);
 
-/* Reads and parses a policy file. @own: one that the guest may have written. Returns 0, 1 when an own file is not there,
- * or -errno with @err. */
+/* Reads and parses a policy file. @own: one that the guest may have written. Returns 0, 1 when an
+ * own file is not there, or -errno with @err. */
 MUST_CHECK int policy_load(struct policy *p, const char *path, bool own, struct sbx_err *err);
 
 #endif

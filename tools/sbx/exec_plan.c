@@ -13,8 +13,8 @@
 #include "policy/env.h"
 #include "tools/sbx/exec_opts.h"
 
-#define POLICY_FILE_MAX    (1u << 20)
-#define WORKSPACE_FILE     ".sbx.json"
+#define POLICY_FILE_MAX (1u << 20)
+#define WORKSPACE_FILE ".sbx.json"
 #define WORKSPACE_FILE_MAX (64u << 10)
 
 extern char **environ;
@@ -82,7 +82,10 @@ static int add_workspace(struct exec_plan *plan, const struct exec_opts *o, stru
 	if (why) {
 		/* Where sbx happens to be started asks for nothing. */
 		if (o->cow)
-			return sbx_fail(err, 0, "--cow: the current directory '%s' cannot be the workspace: %s", real, why);
+			return sbx_fail(
+				err, 0,
+				"--cow: the current directory '%s' cannot be the workspace: %s",
+				real, why);
 		log_warn(CH_MONITOR, "the current directory '%s' is not granted: %s", real, why);
 		return 0;
 	}

@@ -94,7 +94,8 @@ static const struct feature {
 	{ "user_namespace", has_userns, "sentry and stubs keep the caller's namespaces" },
 	{ "pid_namespace", has_pidns, "sbx itself kills what a dead sentry leaves" },
 	{ "net_namespace", has_netns, "only its filter keeps the sentry from the network" },
-	{ "landlock_scopes", has_landlock_scopes, "only its filter and namespaces bound whom the sentry can signal" },
+	{ "landlock_scopes", has_landlock_scopes,
+	  "only its filter and namespaces bound whom the sentry can signal" },
 	{ "kvm", has_kvm, "platform kvm cannot run" },
 	{ "secure_build", is_secure_build, "insecure build: sanitizers need a wider host filter" },
 };
@@ -114,8 +115,8 @@ int verb_features(int argc, char **argv)
 
 		jsonw_bool(&w, features[i].name, have);
 		if (!json)
-			printf("%-20s %s%s%s\n", features[i].name, have ? "yes" : "no", have ? "" : ": ",
-			       have ? "" : features[i].without);
+			printf("%-20s %s%s%s\n", features[i].name, have ? "yes" : "no",
+			       have ? "" : ": ", have ? "" : features[i].without);
 	}
 	jsonw_close(&w, '}');
 	if (json && strbuf_ok(&sb))

@@ -9,10 +9,13 @@ static void help_exec(void)
 {
 	printf("usage: sbx exec [options] [--] COMMAND [ARG...]\n"
 	       "       sbx exec [options] --shell STRING\n\n"
-	       "Runs a command in a new sandbox. It sees the host's system directories (changes to them stay in the\n"
-	       "sandbox) and the workspace, no network, and none of the caller's environment.\n\noptions:\n");
+	       "Runs a command in a new sandbox. It sees the host's system directories (changes to "
+	       "them stay in the\n"
+	       "sandbox) and the workspace, no network, and none of the caller's "
+	       "environment.\n\noptions:\n");
 	opt_print_help(exec_opt_table, exec_opt_count);
-	printf("\nexit codes: the command's own; 124 timeout; 125 sbx failed; 126 refused; 127 not found;\n"
+	printf("\nexit codes: the command's own; 124 timeout; 125 sbx failed; 126 refused; 127 not "
+	       "found;\n"
 	       "128+N ended by signal N\n");
 }
 
@@ -24,7 +27,8 @@ int verb_help(int argc, char **argv)
 	}
 	for (size_t i = 0; argc > 1 && i < verb_count; i++) {
 		if (!strcmp(verbs[i].name, argv[1])) {
-			printf("usage: sbx %s %s\n\n%s\n", verbs[i].name, verbs[i].args, verbs[i].help);
+			printf("usage: sbx %s %s\n\n%s\n", verbs[i].name, verbs[i].args,
+			       verbs[i].help);
 			return 0;
 		}
 	}

@@ -12,8 +12,10 @@
 
 const struct verb verbs[] = {
 	{ "exec", verb_exec, "[options] [--] COMMAND [ARG...]", "run a command in a new sandbox" },
-	{ "policy", verb_policy, "check FILE | explain [exec options]", "check a policy file, or say what would hold" },
-	{ "audit", verb_audit, "verify FILE | show FILE", "check the hash chain of an audit log, or read it" },
+	{ "policy", verb_policy, "check FILE | explain [exec options]",
+	  "check a policy file, or say what would hold" },
+	{ "audit", verb_audit, "verify FILE | show FILE",
+	  "check the hash chain of an audit log, or read it" },
 	{ "features", verb_features, "[--json]", "what this host and this build offer" },
 	{ "version", verb_version, "", "print the version" },
 	{ "help", verb_help, "[VERB]", "print help" },

@@ -37,7 +37,8 @@ static int apply(struct parser *p, const struct opt *o, const char *value, struc
 	int r;
 
 	if (o->group && other && other != o)
-		return sbx_fail(err, 0, "--%s and --%s cannot be used together", other->name, o->name);
+		return sbx_fail(err, 0, "--%s and --%s cannot be used together", other->name,
+		                o->name);
 	p->of_group[o->group] = o;
 	r = o->set(p->ctx, o, value, err);
 	return r ? sbx_fail_in(err, "--%s", o->name) : 0;
@@ -76,7 +77,8 @@ static int parse_letters(struct parser *p, const char *s, struct sbx_err *err)
 		int r;
 
 		if (!o)
-			return sbx_fail(err, 0, "unknown option -%c", *s > 0x20 && *s < 0x7f ? *s : '?');
+			return sbx_fail(err, 0, "unknown option -%c",
+			                *s > 0x20 && *s < 0x7f ? *s : '?');
 		if (o->arg == OPT_VALUE)
 			return apply_value(p, o, s[1] ? s + 1 : NULL, err);
 		r = apply(p, o, NULL, err);
@@ -86,7 +88,8 @@ static int parse_letters(struct parser *p, const char *s, struct sbx_err *err)
 	return 0;
 }
 
-int opt_parse(const struct opt *table, size_t n, int argc, char **argv, void *ctx, struct sbx_err *err)
+int opt_parse(const struct opt *table, size_t n, int argc, char **argv, void *ctx,
+              struct sbx_err *err)
 {
 	struct parser p = { .table = table, .n = n, .argc = argc, .argv = argv, .ctx = ctx };
 
@@ -113,10 +116,13 @@ void opt_print_help(const struct opt *table, size_t n)
 		const struct opt *o = &table[i];
 		char left[64];
 
-		snprintf(left, sizeof(left), "%s%c%s--%s%s%s%s", o->letter ? "-" : " ", o->letter ? o->letter : ' ',
-			 o->letter ? ", " : "  ", o->name,
-			 o->arg == OPT_VALUE ? " " : o->arg == OPT_OPTIONAL ? "[=" : "",
-			 o->arg == OPT_FLAG ? "" : o->value_name, o->arg == OPT_OPTIONAL ? "]" : "");
+		snprintf(left, sizeof(left), "%s%c%s--%s%s%s%s", o->letter ? "-" : " ",
+		         o->letter ? o->letter : ' ', o->letter ? ", " : "  ", o->name,
+		         o->arg == OPT_VALUE      ? " "
+		         : o->arg == OPT_OPTIONAL ? "[="
+		                                  : "",
+		         o->arg == OPT_FLAG ? "" : o->value_name,
+		         o->arg == OPT_OPTIONAL ? "]" : "");
 		printf("  %-28s %s\n", left, o->help);
 	}
 }

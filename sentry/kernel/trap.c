@@ -340,9 +340,9 @@ void kernel_idle(void *arg)
 	if (!list_empty(&kernel.runq)) {
 		input_wait_activity();
 		runq_drain();
-		event_timer_want(ktimer_next());
 	}
 	input_wait_idle();
+	event_timer_want(ktimer_next()); /* last: each of these may have set a timer */
 	task_bury();
 	sbx_mutex_unlock(&lc_kernel);
 }

@@ -101,7 +101,7 @@ enum aspace_opcode {
 	ASPACE_MAP,     /* replaces what is there (as MAP_FIXED) */
 	ASPACE_UNMAP,
 	ASPACE_PROTECT,
-	ASPACE_REMAP,   /* moves [addr, len) to [new_addr, new_len), always fixed; dont_unmap in flags */
+	ASPACE_REMAP,   /* moves [addr, len) to [new_addr, new_len), always fixed; len 0: also there (shared memory) */
 	ASPACE_ADVISE,
 };
 

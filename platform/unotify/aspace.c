@@ -170,7 +170,10 @@ static bool range_ok(uaddr_t addr, uint64_t len)
 
 static bool op_ok(const struct aspace_op *op)
 {
-	if (!range_ok(op->addr, op->len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
+	/* A remap of no length makes a second mapping of shared memory. */
+	uint64_t len = op->op == ASPACE_REMAP && !op->len ? PAGE_SIZE : op->len;
+
+	if (!range_ok(op->addr, len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
 		return false;
 	switch (op->op) {
 	case ASPACE_MAP:

@@ -100,7 +100,7 @@ static int fds_of(int (*make)(void))
 	return report(n, n < ROUNDS ? errno : 0);
 }
 
-static const char *file_to_open = "/usr/bin/env";
+static const char *place = ".", *file_to_open = "/usr/bin/env";
 
 static int make_file(void)
 {
@@ -186,6 +186,30 @@ static int make_inflight(void)
 	close(p[0]);
 	last = p[1];
 	return 0;
+}
+
+/* Each a file of its own, that the host holds open for us; afterwards others can be opened, and processes made. */
+static int distinct(void)
+{
+	char name[4200];
+	long n = 0;
+	int fds[2000], fd, err;
+
+	for (; n < 2000; n++) {
+		snprintf(name, sizeof(name), "%s/%ld", place, n);
+		fds[n] = open(name, O_RDONLY);
+		if (fds[n] < 0)
+			break;
+	}
+	err = errno;
+	report(n, err);
+	if (fork() == 0)
+		_exit(0);
+	for (long i = 0; i < n; i++)
+		close(fds[i]);
+	snprintf(name, sizeof(name), "%s/%ld", place, n);
+	fd = open(name, O_RDONLY);
+	return fd < 0 || err != ENFILE || fork() < 0;
 }
 
 static int posix_timers(void)
@@ -278,8 +302,6 @@ static int fill_memfd(void)
 {
 	return fill_fd(memfd_create("x", 0));
 }
-
-static const char *place = ".";
 
 static int fill_file(void)
 {
@@ -410,7 +432,7 @@ static const struct {
 	{ "memfd", fds_memfd }, { "inflight", fds_inflight }, { "timers", posix_timers }, { "signals", signals },
 	{ "watches", watches }, { "locks", locks }, { "maps", maps }, { "memory", memory }, { "fill-memfd", fill_memfd },
 	{ "fill", fill_file }, { "inodes", inodes }, { "deep", deep }, { "names", names }, { "argv", huge_argv },
-	{ "output", output }, { "futexes", futexes },
+	{ "output", output }, { "distinct", distinct }, { "futexes", futexes },
 };
 
 int main(int argc, char **argv)

@@ -66,6 +66,7 @@ void gofer_call_init(struct gofer_call *c, struct gofer_conn *conn)
 	c->n_attrs = 0;
 	c->conn = conn;
 	c->fd = -1;
+	c->lost_fd = false;
 	sbx__gofer__request__init(&c->req);
 	sbx__gofer__walk__init(&c->walk);
 	c->walk.names = c->names;
@@ -154,7 +155,9 @@ static int receive(struct gofer_call *c)
 	struct wire_msg m = { .buf = conn->buf, .cap = sizeof(conn->buf) };
 	int r = wire_recv(conn->sock, &m);
 
-	if (r <= 0)
+	if (r == -EMFILE)
+		c->lost_fd = true;
+	else if (r <= 0)
 		return conn_die(conn, r ? strerror(-r) : "it has gone");
 	if (m.n_fds > 1 || gofer_reply_parse(conn->buf, m.len, &arena, &c->rep) < 0 || c->rep->tag != c->req.tag) {
 		wire_close_fds(&m);

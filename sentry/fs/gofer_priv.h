@@ -141,6 +141,7 @@ struct gofer_call {
 	const Sbx__Gofer__Reply *rep;
 	Sbx__Gofer__Attr **attrs; /* of the operation: those of the bound inodes are used up */
 	unsigned n_attrs;
+	bool lost_fd;             /* one came, and the sentry has no number left for it */
 	int fd;                   /* came with the reply; the caller's to take (then set it to -1) */
 };
 
@@ -256,6 +257,7 @@ extern const struct file_ops gofer_file_ops;
 int gofer_open(struct inode *in, struct file *f);
 /* The fd of a reply becomes the inode's writable or readable host fd, without a user yet. Consumes @fd. NULL: no memory. */
 struct gofer_hfd *gofer_hfd_install(struct gofer_inode *gi, int fd, bool readable, bool writable);
+bool gofer_hfd_drop_all_idle(struct gofer_conn *c); /* of all inodes; false: there were none */
 void gofer_hfd_drop_idle(struct gofer_inode *gi); /* closes what nobody uses */
 void gofer_hfds_fini(struct gofer_inode *gi);
 void gofer_unopened_close(struct gofer_conn *conn);

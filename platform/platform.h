@@ -14,7 +14,7 @@
  *
  * Threads and locks. All functions are called with the kernel lock held and are synchronous. Some wait for the
  * guest thread to answer (an order); traps that other contexts raise meanwhile are queued inside the platform and
- * delivered later: the trap callback is never called from inside a platform function. platform_run() calls
+ * delivered later: the trap callback is never called from inside a platform function. run() calls
  * the trap callback, takes and releases nothing itself, and is to be called from one thread, the leader.
  *
  * The sentry owns the policy of what is mapped where (sentry/mm); the platform realises it. Guest addresses
@@ -75,9 +75,9 @@ struct trap {
 };
 
 struct platform_up {
-	/* A context stopped (or died). Called from platform_run() only. */
+	/* A context stopped (or died). Called from run() only. */
 	void (*trap)(void *arg, struct vcpu_ctx *ctx, const struct trap *trap);
-	/* Called from platform_run() soon after wake(): run what is due. Not before every block: what a trap callback makes
+	/* Called from run() soon after wake(): run what is due. Not before every block: what a trap callback makes
 	 * due it runs itself, or calls wake(), which costs next to nothing there. */
 	void (*idle)(void *arg);
 };
@@ -151,7 +151,7 @@ struct platform_ops {
 		     struct platform **ret, struct sbx_err *err);
 	void (*info)(const struct platform *p, struct platform_info *info);
 
-	/* Receives and delivers traps until platform_stop(); see struct platform_up. Returns 0, or -errno when the
+	/* Receives and delivers traps until stop(); see struct platform_up. Returns 0, or -errno when the
 	 * machine broke (the sandbox must end). */
 	int (*run)(struct platform *p);
 	/* Makes run() return after the current callback. From callbacks only. */

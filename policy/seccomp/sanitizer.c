@@ -6,6 +6,7 @@
 
 static const struct seccomp_row rows[] = {
 	ROW(write, "sanitizer: reports"),
+	ROW(read, "sanitizer: /proc/self/maps"),
 	ROW(mmap, "sanitizer: shadow memory"),
 	ROW(mprotect, "sanitizer: shadow memory"),
 	ROW(openat, "sanitizer: /proc/self/maps"),

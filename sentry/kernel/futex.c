@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/bug.h"
 #include "base/hash.h"
@@ -50,10 +51,13 @@ int futex_get_key(struct task *t, uaddr_t a, bool shared, struct futex_key *k)
 		return -EINVAL;
 	if (a >= GUEST_TASK_SIZE)
 		return -EFAULT;
-	/* Private memory is keyed by address even when asked for as shared: no other process can
-	 * have it. */
-	if (!shared || !mm_shared_object(t->mm, a, &k->object, &k->offset))
-		*k = (struct futex_key){ .object = t->mm, .offset = a };
+	if (shared && mm_shared_object(t->mm, a, &k->object, &k->offset))
+		return 0;
+	/* Linux looks the page of a shared one up. */
+	if (shared && mm_prot_at(t->mm, a) <= PROT_NONE)
+		return -EFAULT;
+	/* Private memory is keyed by address even when asked for as shared: no other process can have it. */
+	*k = (struct futex_key){ .object = t->mm, .offset = a };
 	return 0;
 }
 

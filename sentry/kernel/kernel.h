@@ -83,7 +83,7 @@ void kernel_idle(void *arg) MUST_NOT_HOLD(lc_kernel);
 /* Sets up the kernel object; the platform is started by the caller. */
 int kernel_init(const struct kernel_limits *limits, const struct kernel_report_ops *report);
 
-/* Kills every guest task and stops platform_run(). */
+/* Kills every guest task and stops the platform's run(). */
 void kernel_shutdown(void);
 
 /* Random bytes for the guest and for ourselves. */

@@ -124,6 +124,10 @@ static uint32_t ask(struct task *t, struct poll_set *set, int fd, uint32_t event
 
 	if (!f)
 		return POLLNVAL;
+	if (f->flags & FILE_OPATH) {
+		file_put(f);
+		return POLLNVAL;
+	}
 	set->files[set->n++] = f;
 	got = vfs_poll(f, &q) & (events | POLLERR | POLLHUP);
 	if (!got && wait && q && !*err)
@@ -459,7 +463,8 @@ static int64_t do_epoll_wait(struct task *t, const struct sysargs *a, bool zero)
 		(void)vfs_poll(ep, &q);
 		r = task_wait_on(t, q, POLLIN);
 		if (!r) {
-			task_op_hold(t, file_get(ep), put_file);
+			if (t->op.data != ep)
+				task_op_hold(t, file_get(ep), put_file);
 			r = task_block(t, -EINTR);
 		}
 	}

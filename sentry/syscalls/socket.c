@@ -164,7 +164,8 @@ int64_t sys_connect(struct task *t, const struct sysargs *a)
 		return r;
 	/* The listener's backlog is full: wait for an accept. */
 	if (!(f->flags & O_NONBLOCK) && s->connect_to) {
-		task_op_hold(t, file_get(f), put_file);
+		if (t->op.data != f)
+			task_op_hold(t, file_get(f), put_file);
 		r = task_wait_on(t, &s->connect_to->wq, POLLOUT);
 		if (!r)
 			r = task_block(t, -ERESTARTSYS);

@@ -91,4 +91,26 @@ __attribute__((unused)) static void gt_handle(int sig, void (*fn)(int), int flag
 	CHECK_OK(sigaction(sig, &sa, NULL));
 }
 
+__attribute__((unused)) static void gt_handle_info(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
+{
+	struct sigaction sa = { .sa_sigaction = fn, .sa_flags = flags | SA_SIGINFO };
+
+	CHECK_OK(sigaction(sig, &sa, NULL));
+}
+
+__attribute__((unused)) static sigset_t gt_sigset(int sig, ...)
+{
+	sigset_t set;
+	va_list ap;
+
+	sigemptyset(&set);
+	va_start(ap, sig);
+	for (; sig; sig = va_arg(ap, int))
+		sigaddset(&set, sig);
+	va_end(ap);
+	return set;
+}
+
+#define SET(...) (&(sigset_t[]){ gt_sigset(__VA_ARGS__, 0) }[0])
+
 #endif

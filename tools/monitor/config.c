@@ -173,6 +173,7 @@ static void fill_sentry(Sbx__Control__SentryConfig *c, const struct run_spec *sp
 	c->log_channels = text(spec->debug_channels);
 	c->no_userns = spec->no_userns;
 	c->strace = spec->strace;
+	c->counters = spec->counters;
 	c->stdin_none = !spec->stdin_pipe;
 	c->exec_bans = true;
 	c->debug_filter = spec->debug_channels != NULL;

@@ -51,6 +51,7 @@ struct run_spec {
 	const char *platform;
 	const char *debug_channels; /* may be NULL */
 	bool strace;
+	bool counters;                  /* ask the sentry for its counters at the end (tests) */
 	bool no_userns;
 	bool stdin_pipe;     /* the guest gets our stdin; else its stdin is at end of file */
 	bool capture;        /* keep output for the result */

@@ -38,6 +38,8 @@ static void print_result(const struct exec_opts *o, struct run_result *res,
 
 	if (res->message[0])
 		verb_fail("%s", res->message);
+	if (res->counters)
+		fprintf(stderr, "sbx: counters: %s\n", res->counters);
 	if (o->json_fd < 0)
 		return;
 	result_put(&sb, res, o->merge, audit);
@@ -106,6 +108,7 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 		.platform = o->platform,
 		.debug_channels = o->debug,
 		.strace = o->strace,
+		.counters = o->counters,
 		.no_userns = o->no_userns,
 		.stdin_pipe = o->stdin_pipe,
 		.capture = o->json_fd >= 0,

@@ -203,7 +203,7 @@ static int set_string(void *ctx, const struct opt *o, const char *value, struct 
 	return 0;
 }
 
-enum { FLAG_COW, FLAG_MERGE, FLAG_STRACE, FLAG_NO_USERNS };
+enum { FLAG_COW, FLAG_MERGE, FLAG_STRACE, FLAG_COUNTERS, FLAG_NO_USERNS };
 
 static int set_flag(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
 {
@@ -212,6 +212,7 @@ static int set_flag(void *ctx, const struct opt *o, const char *value, struct sb
 		[FLAG_COW] = &e->cow,
 		[FLAG_MERGE] = &e->merge,
 		[FLAG_STRACE] = &e->strace,
+		[FLAG_COUNTERS] = &e->counters,
 		[FLAG_NO_USERNS] = &e->no_userns,
 	};
 
@@ -275,6 +276,8 @@ const struct opt exec_opt_table[] = {
 	  "log channels (core,mm,... or all) on stderr" },
 	{ "strace", 0, OPT_FLAG, set_flag, FLAG_STRACE, GROUP_NONE, NULL,
 	  "print the guest's system calls on stderr" },
+	{ "counters", 0, OPT_FLAG, set_flag, FLAG_COUNTERS, GROUP_NONE, NULL,
+	  "the kernel's counters at the end, in the result" },
 };
 const size_t exec_opt_count = ARRAY_SIZE(exec_opt_table);
 

@@ -15,7 +15,7 @@ struct exec_opts {
 	const char *workspace; /* NULL: the current directory */
 	bool cow;
 	const char *shell; /* NULL: argv mode */
-	bool merge, stdin_pipe, strace, no_userns;
+	bool merge, stdin_pipe, strace, counters, no_userns;
 	const char *platform, *debug;
 	int json_fd, events_fd; /* -1: none */
 };

@@ -72,8 +72,9 @@ static int keep_caps(const struct confine *c)
 			cap_set_flag(want, CAP_EFFECTIVE, 1, &list[i], CAP_SET);
 		}
 	}
-	for (int i = 0; prctl(PR_CAPBSET_READ, i) >= 0; i++)
-		(void)prctl(PR_CAPBSET_DROP, i); /* without SETPCAP there is none to drop; nothing can be executed either */
+	/* Without SETPCAP there is none to drop; nothing can be executed either. */
+	for (int i = 0; prctl(PR_CAPBSET_DROP, i) == 0; i++)
+		;
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (cap_set_proc(want) < 0)
 		r = -errno;

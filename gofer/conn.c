@@ -167,6 +167,7 @@ static int dispatch(struct gofer *g, const Sbx__Gofer__Request *q, struct reply 
 	}
 	if (q->op_case == SBX__GOFER__REQUEST__OP__NOT_SET)
 		return 0;
+	r->msg.data.len = 0;
 	if ((unsigned)q->op_case >= ARRAY_SIZE(ops) || !ops[q->op_case].fn)
 		return -EPROTO;
 	ret = ops[q->op_case].fn(g, q, r);

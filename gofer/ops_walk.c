@@ -32,26 +32,37 @@ GOFER_OP(op_attach)
 	return fid_install(g->nodes, &g->fids, q->attach->new_fid, node_get(gr->root));
 }
 
-/* Only the attributes of a name, and where a symlink leads: no fd is kept. */
-static int peek_name(struct gofer *g, struct node *dir, const char *name, struct statx *stx, struct reply *rep)
+static int read_link(struct gofer *g, struct node *n, struct reply *r)
+{
+	ssize_t len;
+	int fd;
+
+	static_assert(GOFER_DATA_MAX >= PATH_MAX, "a link fits");
+	fd = node_pin(g->nodes, n);
+	if (fd < 0)
+		return fd;
+	len = host_readlinkat(fd, "", (char *)r->data, PATH_MAX);
+	node_unpin(g->nodes, n);
+	if (len < 0)
+		return (int)len;
+	r->msg.data.len = (size_t)len;
+	return 0;
+}
+
+/* Only the attributes of a name: no fd is kept. */
+static int peek_name(struct gofer *g, struct node *dir, const char *name, struct statx *stx)
 {
 	int fd = node_pin(g->nodes, dir), r;
 
 	if (fd < 0)
 		return fd;
 	r = host_statx(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, NODE_STX_MASK, stx);
-	if (r == 0 && rep && S_ISLNK(stx->stx_mode)) {
-		ssize_t len = host_readlinkat(fd, name, (char *)rep->data, PATH_MAX);
-
-		rep->msg.data.len = len < 0 ? 0 : (size_t)len; /* the client then asks by id */
-	}
 	node_unpin(g->nodes, dir);
 	return r;
 }
 
-/* One component. *ret is one reference; with @rep only the attributes are wanted. */
-static int walk_one(struct gofer *g, struct node *dir, const char *name, struct statx *stx, struct reply *rep,
-		    struct node **ret)
+/* One component. *ret is one reference when @want, else NULL. */
+static int walk_one(struct gofer *g, struct node *dir, const char *name, bool want, struct statx *stx, struct node **ret)
 {
 	struct file_id id;
 	int r = gofer_check_name(name);
@@ -64,20 +75,22 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, struct 
 	if (dir->flags & NODE_BARRED)
 		return -ENOENT;
 	if (mark_hides(dir->mark, name)) {
-		if (mark_unlisted(dir->mark, name) && peek_name(g, dir, name, stx, NULL) < 0)
-			return -ENOENT; /* there is nothing anyway: no denial worth telling */
+		/* No denial worth telling: the guest has its own in that place, or there is nothing anyway. */
+		if (mark_unlisted(dir->mark, name) &&
+		    (mark_child(dir->mark, name) || peek_name(g, dir, name, stx) < 0))
+			return -ENOENT;
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;
 	}
-	r = rep ? peek_name(g, dir, name, stx, rep) : node_walk(g->nodes, dir, name, stx, ret);
+	r = want ? 0 : peek_name(g, dir, name, stx);
+	if (r == 0 && (want || S_ISLNK(stx->stx_mode)))
+		r = node_walk(g->nodes, dir, name, stx, ret);
 	if (r < 0)
 		return r;
 	file_id_from_statx(&id, stx);
 	if (grant_hides_id(&g->grants, &id)) {
 		node_put(g->nodes, *ret);
 		*ret = NULL;
-		if (rep)
-			rep->msg.data.len = 0;
 		gofer_deny(g, dir, name, "lookup", "hide", "another name of a hidden file");
 		return -ENOENT;
 	}
@@ -102,11 +115,13 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 
 		ret = fid ? fid_reserve(&g->fids, fid) : 0;
 		if (ret == 0)
-			ret = walk_one(g, dir, w->names[i], &stx, fid || i + 1 < w->n_names ? NULL : r, &n);
+			ret = walk_one(g, dir, w->names[i], fid || i + 1 < w->n_names, &stx, &n);
 		if (ret < 0)
 			break;
-		node_put(g->nodes, dir);
-		dir = n;
+		if (n) {
+			node_put(g->nodes, dir);
+			dir = n;
+		}
 		if (fid)
 			ret = fid_install(g->nodes, &g->fids, fid, node_get(n));
 		if (ret < 0)
@@ -114,6 +129,9 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 		reply_attr(r, &stx);
 		r->msg.walked++;
 	}
+	/* Who walked to a link wants to know where it leads. */
+	if (dir->fmt == S_IFLNK && r->msg.walked)
+		(void)read_link(g, dir, r);
 	node_put(g->nodes, dir);
 	return ret;
 }
@@ -140,24 +158,12 @@ GOFER_OP(op_getattr)
 GOFER_OP(op_readlink)
 {
 	struct node *n;
-	ssize_t len;
-	int fd, ret;
+	int ret;
 
-	static_assert(GOFER_DATA_MAX >= PATH_MAX, "a link fits");
 	ret = gofer_fid(g, q->readlink->fid, &n);
 	if (ret < 0)
 		return ret;
-	if (n->fmt != S_IFLNK)
-		return -EINVAL;
-	fd = node_pin(g->nodes, n);
-	if (fd < 0)
-		return fd;
-	len = host_readlinkat(fd, "", (char *)r->data, PATH_MAX);
-	node_unpin(g->nodes, n);
-	if (len < 0)
-		return (int)len;
-	r->msg.data.len = (size_t)len;
-	return 0;
+	return n->fmt == S_IFLNK ? read_link(g, n, r) : -EINVAL;
 }
 
 GOFER_OP(op_statfs)

@@ -166,6 +166,28 @@ static uint32_t grant_flags(grant_ptr g)
 	       (g->mode == SBX__CONTROL__GRANT_MODE__GRANT_RO ? MNT_RDONLY : 0);
 }
 
+/*
+ * What the host has below these names is hidden in any case: the directories are made without looking. (An overlay's upper
+ * does not ask what it covers.)
+ */
+static int make_places(struct inode *root)
+{
+	static const char *const names[] = { "dev", "proc", "sys" };
+	int r = 0;
+
+	if (!S_ISDIR(root->mode) || !root->ops->mkdir)
+		return 0; /* mounting says what is wrong */
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !r; i++) {
+		const struct qname q = { .s = names[i], .len = (uint32_t)strlen(names[i]) };
+		struct inode *in;
+
+		r = root->ops->mkdir(root, &q, 0755, 0, 0, &in);
+		if (!r)
+			inode_put(in);
+	}
+	return r;
+}
+
 static int mount_root(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer, struct sbx_err *err)
 {
 	struct super *sb = NULL;
@@ -177,6 +199,8 @@ static int mount_root(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *
 			root = cfg->grants[i];
 	}
 	r = root ? grant_super(cfg, root, gofer, &sb) : tmpfs_create(the_store, 0755, &sb);
+	if (!r && (!root || root->mode == SBX__CONTROL__GRANT_MODE__GRANT_COW))
+		r = make_places(sb->root);
 	if (!r) {
 		r = mount_add(kernel.mnt_ns, sb, NULL, NULL, root ? grant_flags(root) : MNT_NOSUID | MNT_NODEV, "rootfs");
 		super_put(sb);

@@ -73,9 +73,14 @@ int wire_recv(int sock, struct wire_msg *m)
 	if (n < 0)
 		return -errno;
 	take_fds(m, &mh);
-	if (mh.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
+	if (mh.msg_flags & MSG_TRUNC) {
 		wire_close_fds(m);
 		return -EPROTO;
+	}
+	if (mh.msg_flags & MSG_CTRUNC) {
+		wire_close_fds(m);
+		m->len = (size_t)n;
+		return -EMFILE;
 	}
 	if (n == 0) {
 		wire_close_fds(m);

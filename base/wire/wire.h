@@ -26,7 +26,8 @@ struct wire_msg {
 MUST_CHECK int wire_send(int sock, const struct wire_msg *m);
 
 /* Receives one message; fds are CLOEXEC and the caller's. Returns 1, 0 at end of file, or -errno:
- * -EPROTO when message or fds were truncated (every received fd is then closed), -EAGAIN with a nonblocking socket. */
+ * -EPROTO when the message was truncated, -EMFILE when it is whole and the process has no numbers left for its fds, or they
+ * were more than WIRE_FDS_MAX (every received fd is then closed), -EAGAIN with a nonblocking socket. */
 MUST_CHECK int wire_recv(int sock, struct wire_msg *m);
 
 /* Closes the fds that are left (>= 0) and forgets them. */

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/wire/wire.h"
+#include "sentry/control/changes.h"
 #include "sentry/control/channel.h"
 #include "sentry/kernel/event.h"
 #include "sentry/kernel/kernel.h"
@@ -17,7 +18,9 @@
 #include "sentry/kernel/task.h"
 #include "sentry/vfs/dentry.h"
 
-#define BACKGROUND_MAX 64 /* processes named in the result */
+#define BACKGROUND_MAX    64                   /* processes named in the result */
+#define BACKGROUND_BUDGET (WIRE_MSG_MAX / 4)   /* bytes of their names: the guest chooses those */
+#define CHANGES_BUDGET    (WIRE_MSG_MAX * 5 / 8)
 
 static uint8_t send_buf[WIRE_MSG_MAX];
 static bool want_counters;
@@ -140,6 +143,7 @@ static void report_waiting(bool waiting)
 /* What still runs beside the first process. */
 static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Background **ptr, unsigned cap)
 {
+	size_t budget = BACKGROUND_BUDGET;
 	struct tgroup *tg;
 	unsigned n = 0;
 
@@ -148,7 +152,8 @@ static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Back
 			continue;
 		sbx__control__background__init(&bg[n]);
 		bg[n].pid = (uint32_t)tg->tgid;
-		bg[n].cmd = tg->exe_path ? tg->exe_path : (char *)"";
+		bg[n].cmd = tg->exe_path && strlen(tg->exe_path) < budget ? tg->exe_path : (char *)"";
+		budget -= strlen(bg[n].cmd);
 		ptr[n] = &bg[n];
 		n++;
 	}
@@ -174,6 +179,7 @@ static void report_exited(int wait_status)
 	Sbx__Control__Background bg[BACKGROUND_MAX], *bg_ptr[BACKGROUND_MAX];
 	Sbx__Control__Exited e = SBX__CONTROL__EXITED__INIT;
 	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+	struct change_list changes;
 	uint64_t user, sys;
 
 	kernel_cpu_times(&user, &sys);
@@ -193,9 +199,15 @@ static void report_exited(int wait_status)
 	}
 	e.n_background = list_background(bg, bg_ptr, BACKGROUND_MAX);
 	e.background = bg_ptr;
+	if (change_list_fill(&changes, CHANGES_BUDGET))
+		log_warn(CH_CORE, "not all changes could be collected");
+	e.n_changes = changes.n;
+	e.changes = changes.v;
+	e.changes_dropped = changes.dropped;
 	m.m_case = SBX__CONTROL__MESSAGE__M_EXITED;
 	m.exited = &e;
 	send_message(&m);
+	change_list_fini(&changes);
 }
 
 const struct kernel_report_ops control_report_ops = {

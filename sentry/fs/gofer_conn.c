@@ -39,7 +39,7 @@ static int stack_push(uint32_t **stack, uint32_t *n, uint32_t *cap, uint32_t v)
 	return 0;
 }
 
-static uint32_t fid_alloc(struct gofer_conn *c)
+uint32_t gofer_fid_new(struct gofer_conn *c)
 {
 	if (c->n_free)
 		return c->free_fids[--c->n_free];
@@ -66,6 +66,7 @@ void gofer_call_init(struct gofer_call *c, struct gofer_conn *conn)
 	c->n_attrs = 0;
 	c->conn = conn;
 	c->fd = -1;
+	c->lost_fd = false;
 	sbx__gofer__request__init(&c->req);
 	sbx__gofer__walk__init(&c->walk);
 	c->walk.names = c->names;
@@ -103,7 +104,7 @@ static int walk_prefix(struct gofer_call *c, struct gofer_inode *gi)
 	for (x = gi; n--; x = x->parent) {
 		c->bind[n] = x;
 		c->names[n] = x->name;
-		c->new_fids[n] = fid_alloc(c->conn);
+		c->new_fids[n] = gofer_fid_new(c->conn);
 	}
 	c->walk.n_new_fids = c->walk.n_names;
 	return 0;
@@ -135,7 +136,7 @@ int gofer_call_peek(struct gofer_call *c, struct gofer_inode *dir, const char *n
 int gofer_call_new_fid(struct gofer_call *c, uint32_t *fid)
 {
 	BUG_ON(c->n_alloc == ARRAY_SIZE(c->alloc));
-	*fid = c->alloc[c->n_alloc++] = fid_alloc(c->conn);
+	*fid = c->alloc[c->n_alloc++] = gofer_fid_new(c->conn);
 	return 0;
 }
 
@@ -154,7 +155,9 @@ static int receive(struct gofer_call *c)
 	struct wire_msg m = { .buf = conn->buf, .cap = sizeof(conn->buf) };
 	int r = wire_recv(conn->sock, &m);
 
-	if (r <= 0)
+	if (r == -EMFILE)
+		c->lost_fd = true;
+	else if (r <= 0)
 		return conn_die(conn, r ? strerror(-r) : "it has gone");
 	if (m.n_fds > 1 || gofer_reply_parse(conn->buf, m.len, &arena, &c->rep) < 0 || c->rep->tag != c->req.tag) {
 		wire_close_fds(&m);

@@ -16,12 +16,16 @@ static const char *name_str(const struct qname *q, char buf[NAME_MAX_LINUX + 1])
 	return buf;
 }
 
-/* Should this directory be listed, as many of its names are asked for? */
-static bool want_listing(struct gofer_inode *dir)
+/*
+ * Should this directory be listed, as many of its names are asked for? Names on the way to others do not count: that there
+ * are many paths through a directory says little about its files, and a lookup of such a name looks ahead.
+ */
+static bool want_listing(struct gofer_inode *dir, const struct qname *q)
 {
 	uint64_t now = gofer_now();
+	struct name_ref next;
 
-	if (dir->too_big)
+	if (dir->too_big || (q->walk && walk_ahead(q->walk, &next, 1)))
 		return false;
 	if (now >= dir->misses_until) {
 		dir->misses_until = gofer_until(dir->fs);
@@ -58,21 +62,27 @@ static int lookup_host(struct gofer_inode *dir, const struct qname *q, struct go
 {
 	uint64_t until = gofer_until(dir->fs);
 	char name[NAME_MAX_LINUX + 1];
+	struct gofer_ahead ahead = { .n = 0 };
 	struct gofer_call c;
 	int r;
 
 	gofer_call_init(&c, dir->fs->conn);
 	r = gofer_call_peek(&c, dir, name_str(q, name));
-	if (r == 0)
+	if (r == 0) {
+		gofer_ahead_ask(&ahead, &c, q);
 		r = gofer_call_run(&c);
-	if (r == 0 && c.n_attrs != 1)
+	}
+	if (r < 0 && c.rep && c.n_attrs && r == -(int)c.rep->error)
+		r = 0; /* what is looked up is there, only not all that may come after it */
+	if (r == 0 && (!c.n_attrs || c.n_attrs > 1 + ahead.n))
 		r = -EIO;
 	if (r == -ENOENT)
 		gofer_neg_add(dir, q->s, q->len);
 	if (r == 0)
 		r = gofer_iget(dir->fs, dir, name, c.attrs[0], until, ret);
-	if (r == 0 && S_ISLNK((*ret)->inode.mode))
-		(void)gofer_link_set(*ret, &c.rep->data); /* else it is asked for when it is needed */
+	if (r == 0)
+		gofer_ahead_got(&ahead, &c, *ret, until);
+	gofer_ahead_end(&ahead, &c);
 	gofer_call_end(&c);
 	return r;
 }
@@ -86,8 +96,10 @@ int gofer_lookup(struct inode *in, const struct qname *q, struct inode **ret)
 		return -ENAMETOOLONG;
 	if (dir->gone)
 		return -ENOENT;
-	r = lookup_listed(dir, q, &gi);
-	if (r == 0 && want_listing(dir)) {
+	r = gofer_ahead_take(dir, q, &gi);
+	if (r == 0)
+		r = lookup_listed(dir, q, &gi);
+	if (r == 0 && want_listing(dir, q)) {
 		dir->misses = 0;
 		gofer_listing_prefetch(dir);
 		r = lookup_listed(dir, q, &gi);

@@ -82,6 +82,15 @@ void gofer_hfd_drop_idle(struct gofer_inode *gi)
 		hfd_detach(gi->wr);
 }
 
+bool gofer_hfd_drop_all_idle(struct gofer_conn *c)
+{
+	bool any = !list_empty(&c->idle);
+
+	while (!list_empty(&c->idle))
+		hfd_detach(list_first_entry(&c->idle, struct gofer_hfd, idle));
+	return any;
+}
+
 void gofer_hfds_fini(struct gofer_inode *gi)
 {
 	if (gi->rd)
@@ -142,7 +151,7 @@ static int request_open(struct gofer_inode *gi, uint32_t flags, struct gofer_hfd
 	if (r == 0)
 		r = gofer_call_run(&c);
 	if (r == 0 && (c.fd < 0 || c.n_attrs != 1))
-		r = -EIO;
+		r = c.lost_fd ? -ENFILE : -EIO;
 	if (r == 0 && (c.attrs[0]->ino != gi->ino || c.attrs[0]->dev != gi->dev || !S_ISREG(c.attrs[0]->mode)))
 		r = gofer_stale(gi);
 	if (r == 0) {
@@ -168,6 +177,8 @@ static int hfd_get(struct gofer_inode *gi, bool read, bool write, struct gofer_h
 	}
 	if (!h || (read && !h->readable)) {
 		r = request_open(gi, write ? O_RDWR : O_RDONLY, &h);
+		if (r == -ENFILE && gofer_hfd_drop_all_idle(gi->fs->conn))
+			r = request_open(gi, write ? O_RDWR : O_RDONLY, &h);
 		if (r == -EACCES && write && !read)
 			r = request_open(gi, O_WRONLY, &h);
 	}

@@ -87,6 +87,7 @@ static void gofer_super_destroy(struct super *sb)
 {
 	struct gofer_fs *fs = container_of(sb, struct gofer_fs, sb);
 
+	gofer_ahead_clear(fs->conn);
 	BUG_ON(fs->n_inodes);
 	gofer_conn_put(fs->conn);
 	free(fs->buckets);

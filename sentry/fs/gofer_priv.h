@@ -27,6 +27,7 @@
 #define GOFER_TRUST_NS      NSEC_PER_SEC
 #define GOFER_FOREVER       UINT64_MAX
 #define GOFER_CALL_WALK_MAX 32   /* names of one request */
+#define GOFER_AHEAD_MAX     8    /* names looked up ahead */
 #define GOFER_CLUNKS_MAX    1024 /* ids given back with one request */
 #define GOFER_IDLE_FDS      128  /* host fds of files that nobody has open */
 #define GOFER_LISTING_BYTES (16u << 20) /* of all directory listings */
@@ -45,6 +46,14 @@ struct gofer_neg {
 	uint64_t key, until;
 };
 
+/* What a lookup that looked ahead found, for the next lookups. */
+struct gofer_found {
+	struct gofer_inode *dir, *gi; /* counted; gi NULL: there is nothing */
+	uint64_t until;
+	uint32_t len;
+	char name[255];
+};
+
 struct gofer_conn {
 	struct ref ref;
 	int sock;
@@ -60,6 +69,9 @@ struct gofer_conn {
 	size_t listing_bytes;
 	uint64_t serial;    /* of the last inode */
 	struct gofer_neg *neg;
+	struct gofer_found found[GOFER_AHEAD_MAX];
+	unsigned n_found;
+	uint32_t found_tag; /* the message that brought them */
 	struct gofer_inode *unopened; /* was created and not opened yet: has a writable fd without a user; borrowed */
 	uint8_t buf[WIRE_MSG_MAX];
 	uint8_t arena[GOFER_ARENA_SIZE];
@@ -129,6 +141,7 @@ struct gofer_call {
 	const Sbx__Gofer__Reply *rep;
 	Sbx__Gofer__Attr **attrs; /* of the operation: those of the bound inodes are used up */
 	unsigned n_attrs;
+	bool lost_fd;             /* one came, and the sentry has no number left for it */
 	int fd;                   /* came with the reply; the caller's to take (then set it to -1) */
 };
 
@@ -144,8 +157,26 @@ MUST_CHECK int gofer_call_run(struct gofer_call *c);
 void gofer_call_end(struct gofer_call *c);
 /* Makes sure that @gi has an id. */
 MUST_CHECK int gofer_bind(struct gofer_inode *gi);
+uint32_t gofer_fid_new(struct gofer_conn *conn);
 void gofer_fid_drop(struct gofer_conn *conn, uint32_t fid);
 void gofer_conn_put(struct gofer_conn *conn);
+
+/* gofer_ahead.c */
+
+/* Of a call that looks ahead: the names that follow the one it is about. */
+struct gofer_ahead {
+	unsigned first, n; /* first: of the walk's names, the one that it is about */
+	char names[GOFER_AHEAD_MAX][256];
+};
+
+/* After gofer_call_peek. gofer_ahead_end is needed, before gofer_call_end. */
+void gofer_ahead_ask(struct gofer_ahead *a, struct gofer_call *c, const struct qname *q);
+/* The reply reached @gi, which is what the call is about. */
+void gofer_ahead_got(struct gofer_ahead *a, struct gofer_call *c, struct gofer_inode *gi, uint64_t until);
+void gofer_ahead_end(struct gofer_ahead *a, struct gofer_call *c);
+/* 1 with *ret (one reference), -ENOENT, or 0: it was not looked up ahead. */
+MUST_CHECK int gofer_ahead_take(struct gofer_inode *dir, const struct qname *q, struct gofer_inode **ret);
+void gofer_ahead_clear(struct gofer_conn *c);
 
 /* gofer_reply.c: replies come from another process; nothing in them is used before it was looked at. */
 MUST_CHECK int gofer_reply_parse(const uint8_t *buf, size_t len, struct wire_arena *arena, const Sbx__Gofer__Reply **ret);
@@ -226,6 +257,7 @@ extern const struct file_ops gofer_file_ops;
 int gofer_open(struct inode *in, struct file *f);
 /* The fd of a reply becomes the inode's writable or readable host fd, without a user yet. Consumes @fd. NULL: no memory. */
 struct gofer_hfd *gofer_hfd_install(struct gofer_inode *gi, int fd, bool readable, bool writable);
+bool gofer_hfd_drop_all_idle(struct gofer_conn *c); /* of all inodes; false: there were none */
 void gofer_hfd_drop_idle(struct gofer_inode *gi); /* closes what nobody uses */
 void gofer_hfds_fini(struct gofer_inode *gi);
 void gofer_unopened_close(struct gofer_conn *conn);

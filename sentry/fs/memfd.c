@@ -25,12 +25,11 @@
 #endif
 #define MFD_SUPPORTED (MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | MFD_NOEXEC_SEAL | MFD_EXEC)
 #define SEALS_ALL     (F_SEAL_SEAL | F_SEAL_EXEC | SEALS_HOST)
-#define NAME_BYTES    (sizeof("/memfd: (deleted)") + MEMFD_NAME_MAX)
 #define O_LARGE       0100000u /* shown by F_GETFL, 0 in 64-bit headers */
 
 struct memfd_inode {
 	struct tmpfs_inode ti;
-	char name[NAME_BYTES]; /* as /proc/PID/fd shows it; files hold the inode and so the name */
+	char name[MEMFD_NAME_MAX + 1]; /* files hold the inode and so the name */
 };
 
 static struct tmpfs_super *memfd_ts;
@@ -75,7 +74,7 @@ int memfd_create_file(const struct cred *c, const char *name, unsigned flags, st
 	if (err < 0)
 		return err;
 	mi = container_of(ti, struct memfd_inode, ti);
-	snprintf(mi->name, sizeof(mi->name), "/memfd:%s (deleted)", name);
+	snprintf(mi->name, sizeof(mi->name), "%s", name);
 	ti->vfs.nlink = 0;
 	ti->flags = TMPFS_MEMFD;
 	if (noexec)

@@ -324,6 +324,8 @@ void kernel_trap(void *arg, struct vcpu_ctx *ctx, const struct trap *trap)
 	}
 	if (unlikely(!list_empty(&kernel.runq)))
 		runq_drain();
+	if (unlikely(kernel.input_waiters))
+		input_wait_idle(); /* the platform calls kernel_idle() only when something woke it */
 	event_timer_want(ktimer_next());
 	task_bury();
 	sbx_mutex_unlock(&lc_kernel);
@@ -340,9 +342,9 @@ void kernel_idle(void *arg)
 	if (!list_empty(&kernel.runq)) {
 		input_wait_activity();
 		runq_drain();
-		event_timer_want(ktimer_next());
 	}
 	input_wait_idle();
+	event_timer_want(ktimer_next()); /* last: each of these may have set a timer */
 	task_bury();
 	sbx_mutex_unlock(&lc_kernel);
 }

@@ -226,13 +226,18 @@ static int unix_bind(struct sock *s, struct task *t, const struct sock_addr *a)
 
 	if (a->len < SUN_PATH_OFF || a->sa.sa_family != AF_UNIX || a->len > sizeof(a->un))
 		return -EINVAL;
-	if (u->addr.len)
-		return -EINVAL;
 	if (a->len == SUN_PATH_OFF)
-		return autobind(u);
+		return u->addr.len ? 0 : autobind(u);
 	n = addr_path(a, path, sizeof(path));
 	if (n < 0)
 		return n;
+	if (u->addr.len) {
+		/* Linux makes the name before it looks: a taken one is told first. */
+		if (n == 0 || path_walk(t, AT_FDCWD, path, 0, &at))
+			return -EINVAL;
+		path_put(&at);
+		return -EADDRINUSE;
+	}
 	if (n == 0) {
 		if (abstract_find(a, s->type))
 			return -EADDRINUSE;
@@ -298,6 +303,12 @@ static void unix_unlink_peer(struct unix_sock *u)
 		sock_put(&p->sock);
 }
 
+/* A datagram socket that is connected takes messages of its peer only. */
+static bool may_send(const struct unix_sock *u, const struct unix_sock *to)
+{
+	return to->sock.type != SOCK_DGRAM || !to->peer || to->peer == u;
+}
+
 static int dgram_connect(struct unix_sock *u, struct task *t, const struct sock_addr *a)
 {
 	struct unix_sock *to;
@@ -311,6 +322,10 @@ static int dgram_connect(struct unix_sock *u, struct task *t, const struct sock_
 	err = unix_resolve(t, a, SOCK_DGRAM, &to);
 	if (err)
 		return err;
+	if (!may_send(u, to)) {
+		sock_put(&to->sock);
+		return -EPERM;
+	}
 	unix_unlink_peer(u);
 	u->peer = to; /* the reference of unix_resolve */
 	u->state = UNIX_CONNECTED;
@@ -324,6 +339,8 @@ static int unix_connect(struct sock *s, struct task *t, const struct sock_addr *
 
 	if (s->type == SOCK_DGRAM)
 		return dgram_connect(u, t, a);
+	if (a->len <= SUN_PATH_OFF || a->sa.sa_family != AF_UNIX)
+		return -EINVAL;
 	sock_put(s->connect_to);
 	s->connect_to = NULL;
 	if (u->state == UNIX_CONNECTED)
@@ -462,6 +479,8 @@ static ssize_t dgram_send(struct unix_sock *u, struct task *t, struct sock_msg *
 
 	if (n > u->sock.sndbuf)
 		return -EMSGSIZE;
+	if (!may_send(u, to))
+		return -EPERM;
 	if (to->rd_shut)
 		return -EPIPE;
 	if (to->state == UNIX_CLOSED)
@@ -509,7 +528,7 @@ static ssize_t unix_send(struct sock *s, struct task *t, struct sock_msg *m)
 		return -EOPNOTSUPP;
 	if (m->n_fds && n_inflight + m->n_fds > INFLIGHT_MAX)
 		return -ETOOMANYREFS;
-	if (u->wr_shut)
+	if (u->wr_shut && u->state == UNIX_CONNECTED)
 		return -EPIPE;
 	if (s->type == SOCK_DGRAM && m->name.len) {
 		r = unix_resolve(t, &m->name, SOCK_DGRAM, &to);
@@ -644,12 +663,12 @@ static ssize_t unix_recv(struct sock *s, struct task *t, struct sock_msg *m)
 			s->err = 0;
 			return err;
 		}
+		if (s->type != SOCK_DGRAM && u->state != UNIX_CONNECTED)
+			return s->type == SOCK_STREAM ? -EINVAL : -ENOTCONN;
 		if (u->rd_shut)
 			return 0;
 		if (s->type == SOCK_DGRAM)
 			return -EAGAIN;
-		if (u->state != UNIX_CONNECTED)
-			return u->state == UNIX_LISTENING ? -EINVAL : -ENOTCONN;
 		return u->peer && u->peer->state != UNIX_CLOSED && !u->peer->wr_shut ? -EAGAIN : 0;
 	}
 	return s->type == SOCK_STREAM ? stream_recv(u, m) : packet_recv(u, m);
@@ -659,8 +678,6 @@ static int unix_shutdown(struct sock *s, int how)
 {
 	struct unix_sock *u = unix_of(s), *p = u->peer;
 
-	if (u->state != UNIX_CONNECTED && s->type != SOCK_DGRAM && u->state != UNIX_LISTENING)
-		return -ENOTCONN;
 	if (how == SHUT_RD || how == SHUT_RDWR)
 		u->rd_shut = true;
 	if (how == SHUT_WR || how == SHUT_RDWR)
@@ -675,16 +692,17 @@ static uint32_t unix_poll(struct sock *s)
 {
 	struct unix_sock *u = unix_of(s), *p = u->peer;
 	bool gone = s->type != SOCK_DGRAM && u->state == UNIX_CONNECTED && (!p || p->state == UNIX_CLOSED);
-	bool peer_wr = gone || (s->type != SOCK_DGRAM && p && p->wr_shut);
+	bool no_rx = u->rd_shut || gone || (s->type != SOCK_DGRAM && p && p->wr_shut);
+	bool no_tx = u->wr_shut || gone || (s->type != SOCK_DGRAM && p && p->rd_shut);
 	uint32_t ev = 0;
 
 	if (u->state == UNIX_LISTENING)
 		return list_empty(&u->backlog) ? 0 : POLLIN | POLLRDNORM;
-	if (!list_empty(&u->rxq) || u->rd_shut || peer_wr)
+	if (!list_empty(&u->rxq) || no_rx)
 		ev |= POLLIN | POLLRDNORM;
-	if (u->rd_shut || peer_wr)
+	if (no_rx)
 		ev |= POLLRDHUP;
-	if (gone || (u->rd_shut && u->wr_shut) || (u->state == UNIX_NEW && s->type != SOCK_DGRAM))
+	if ((no_rx && no_tx) || (u->state == UNIX_NEW && s->type != SOCK_DGRAM))
 		ev |= POLLHUP;
 	if (gone || s->type == SOCK_DGRAM || !p || p->rx_bytes < p->sock.rcvbuf)
 		ev |= POLLOUT | POLLWRNORM;
@@ -747,6 +765,8 @@ static void unix_close(struct sock *s)
 		struct unix_sock *half = list_first_entry(&u->backlog, struct unix_sock, backlog_node);
 
 		list_del(&half->backlog_node);
+		if (half->peer)
+			half->peer->sock.err = -ECONNRESET; /* connected, but never accepted */
 		unix_close(&half->sock);
 		sock_put(&half->sock);
 	}

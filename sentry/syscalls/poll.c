@@ -124,6 +124,10 @@ static uint32_t ask(struct task *t, struct poll_set *set, int fd, uint32_t event
 
 	if (!f)
 		return POLLNVAL;
+	if (f->flags & FILE_OPATH) {
+		file_put(f);
+		return POLLNVAL;
+	}
 	set->files[set->n++] = f;
 	got = vfs_poll(f, &q) & (events | POLLERR | POLLHUP);
 	if (!got && wait && q && !*err)

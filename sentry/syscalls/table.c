@@ -15,6 +15,7 @@
 #include "sentry/syscalls/fs_open.h"
 #include "sentry/syscalls/fs_path.h"
 #include "sentry/syscalls/fs_rw.h"
+#include "sentry/syscalls/fs_splice.h"
 #include "sentry/syscalls/fs_stat.h"
 #include "sentry/syscalls/fs_sync.h"
 #include "sentry/syscalls/fs_xattr.h"
@@ -310,10 +311,10 @@ const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[LINUX_SYS_unshare] = { "unshare", sys_unshare, SYS_PARTIAL, "hex", "namespaces: EPERM, as where user namespaces are forbidden" },
 	[LINUX_SYS_set_robust_list] = { "set_robust_list", sys_set_robust_list, SYS_FULL, "ptr,size" },
 	[LINUX_SYS_get_robust_list] = { "get_robust_list", sys_get_robust_list, SYS_FULL, "int,ptr,ptr" },
-	[LINUX_SYS_splice] = { "splice" },
-	[LINUX_SYS_tee] = { "tee" },
+	[LINUX_SYS_splice] = { "splice", sys_splice, SYS_PARTIAL, "fd,ptr,fd,ptr,len,hex", "copies; at most 64 KiB a call" },
+	[LINUX_SYS_tee] = { "tee", sys_tee, SYS_PARTIAL, "fd,fd,len,hex", "copies; at most 64 KiB a call" },
 	[LINUX_SYS_sync_file_range] = { "sync_file_range", sys_sync_file_range, SYS_FULL, "fd,int,int,hex" },
-	[LINUX_SYS_vmsplice] = { "vmsplice" },
+	[LINUX_SYS_vmsplice] = { "vmsplice", sys_vmsplice, SYS_PARTIAL, "fd,ptr,ulong,hex", "copies" },
 	[LINUX_SYS_move_pages] = { "move_pages" },
 	[LINUX_SYS_utimensat] = { "utimensat", sys_utimensat, SYS_FULL, "dirfd,path,ptr,hex" },
 	[LINUX_SYS_epoll_pwait] = { "epoll_pwait", sys_epoll_pwait, SYS_FULL, "fd,ptr,int,int,ptr,size" },

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 
 #include "sentry/kernel/kernel.h"
+#include "sentry/vfs/walk.h"
 
 #define HASH_START 1024u
 #define HASH_MAX   65536u
@@ -417,15 +418,14 @@ static int lookup_slow(struct dentry *parent, const struct qname *q, struct dent
 	return attach(fresh, err ? NULL : in, ret);
 }
 
-int dentry_lookup(struct dentry *parent, const char *name, size_t len, struct dentry **ret)
+static int lookup(struct dentry *parent, struct qname q, struct dentry **ret)
 {
 	struct inode *dir = parent->inode;
-	struct qname q = { .s = name, .len = (uint32_t)len, .hash = hash_name(name, len) };
 	struct dentry *d;
 
 	if (parent->dead)
 		return -ENOENT;
-	d = find(parent, q.hash, name, len);
+	d = find(parent, q.hash, q.s, q.len);
 	if (d) {
 		dentry_get(d);
 		/* A name that is mounted on stays, whatever the file system below says. */
@@ -437,6 +437,18 @@ int dentry_lookup(struct dentry *parent, const char *name, size_t len, struct de
 		dentry_put(d);
 	}
 	return lookup_slow(parent, &q, ret);
+}
+
+int dentry_lookup(struct dentry *parent, const char *name, size_t len, struct dentry **ret)
+{
+	return lookup(parent, (struct qname){ .s = name, .len = (uint32_t)len, .hash = hash_name(name, len) }, ret);
+}
+
+int dentry_lookup_walk(struct dentry *parent, const struct walk *w, struct dentry **ret)
+{
+	const struct qname q = { .s = w->name, .len = w->len, .hash = hash_name(w->name, w->len), .walk = w };
+
+	return lookup(parent, q, ret);
 }
 
 void dcache_invalidate(struct inode *dir, const char *name, size_t len)

@@ -52,6 +52,8 @@ static inline bool dentry_is_root(const struct dentry *d)
 /* @name in the directory @parent, from the cache or the file system: counted, and negative for a missing name. -ENOTDIR,
  * -ENOENT (a removed directory), -ENAMETOOLONG, -ENOMEM or what the file system says. */
 MUST_CHECK int dentry_lookup(struct dentry *parent, const char *name, size_t len, struct dentry **ret);
+/* The component that a path walk is at. */
+MUST_CHECK int dentry_lookup_walk(struct dentry *parent, const struct walk *w, struct dentry **ret);
 struct qname dentry_qname(const struct dentry *d);
 /* What a change of the name space through us does to the cache. The caller holds the dentries. */
 void dentry_instantiate(struct dentry *d, struct inode *in); /* consumes the reference on @in */
@@ -152,6 +154,16 @@ MUST_CHECK int path_walk_at(struct task *t, const struct path *from, const char 
 enum last_kind { LAST_NORM, LAST_DOT, LAST_DOTDOT, LAST_ROOT };
 MUST_CHECK int path_walk_parent(struct task *t, int dirfd, const char *path, unsigned flags, struct path *dir, char *name,
 		     enum last_kind *kind, bool *trailing_slash);
+
+/* A piece of a path that is being walked. */
+struct name_ref {
+	const char *s; /* not NUL terminated */
+	uint32_t len;
+};
+
+/* The components that follow the one that is being looked up, @max at most and none behind a "." or "..": a guess, because
+ * symlinks and mounts may lead elsewhere. Returns their number. */
+unsigned walk_ahead(const struct walk *w, struct name_ref *v, unsigned max);
 
 /* Absolute guest path of a place as seen from @root (NULL: of the namespace), into buf: length without the NUL, or -ENAMETOOLONG;
  * " (deleted)" is appended when it is unlinked, "(unreachable)" put before when outside root. Of a loose one: its name. */

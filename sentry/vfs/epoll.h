@@ -11,7 +11,7 @@ struct file;
 struct task;
 
 #define EPOLL_ITEMS_MAX 65536u /* of the sandbox: /proc/sys/fs/epoll/max_user_watches */
-#define EPOLL_NEST_MAX  5      /* epoll sets that watch epoll sets */
+#define EPOLL_NEST_MAX 4      /* epoll sets that watch epoll sets */
 
 struct linux_epoll_event {
 	uint32_t events;

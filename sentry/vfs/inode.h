@@ -23,6 +23,7 @@ struct inode;
 struct mount;
 struct super;
 struct task;
+struct walk;
 
 struct ktime {
 	int64_t sec;
@@ -33,6 +34,7 @@ struct qname {
 	const char *s; /* not NUL terminated */
 	uint32_t len;
 	uint32_t hash; /* of the dentry cache; ops need not look */
+	const struct walk *walk; /* of which it is a component, or NULL: walk_ahead() tells what follows */
 };
 
 /* What stat and statx report. */

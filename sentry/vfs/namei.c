@@ -298,7 +298,7 @@ static int step_name(struct walk *w)
 	struct inode *in;
 	int r;
 
-	r = dentry_lookup(w->cur.dentry, w->name, w->len, &p.dentry);
+	r = dentry_lookup_walk(w->cur.dentry, w, &p.dentry);
 	if (r)
 		return r;
 	mount_get(p.mnt);

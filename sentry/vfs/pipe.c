@@ -343,3 +343,47 @@ int64_t pipe_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)
 		return -EBADF;
 	return cmd == F_GETPIPE_SZ ? (int64_t)pipe_of(f)->limit : pipe_resize(t, pipe_of(f), arg);
 }
+
+bool file_is_pipe(const struct file *f)
+{
+	return f->ops == &fifo_file_ops && pipe_of(f);
+}
+
+bool pipe_same(const struct file *a, const struct file *b)
+{
+	return pipe_of(a) == pipe_of(b);
+}
+
+ssize_t pipe_peek(struct file *f, void *buf, size_t n)
+{
+	struct pipe *p = pipe_of(f);
+	size_t first;
+
+	if (!p->len)
+		return p->writers ? -EAGAIN : 0;
+	n = MIN(n, (size_t)p->len);
+	first = MIN(n, (size_t)(p->cap - p->head));
+	memcpy(buf, p->ring + p->head, first);
+	memcpy((uint8_t *)buf + first, p->ring, n - first);
+	return (ssize_t)n;
+}
+
+void pipe_consume(struct file *f, size_t n)
+{
+	struct pipe *p = pipe_of(f);
+
+	p->head = (p->head + (uint32_t)n) & (p->cap - 1);
+	p->len -= (uint32_t)n;
+	if (!p->len)
+		p->head = 0;
+	waitq_wake(&p->wq, POLLOUT | POLLWRNORM);
+}
+
+ssize_t pipe_room(struct file *f)
+{
+	const struct pipe *p = pipe_of(f);
+
+	if (!p->readers)
+		return -EPIPE;
+	return p->limit > p->len ? p->limit - p->len : 0;
+}

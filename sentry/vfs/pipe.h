@@ -3,7 +3,10 @@
 #ifndef SBX_SENTRY_VFS_PIPE_H
 #define SBX_SENTRY_VFS_PIPE_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/macros.h"
 
@@ -28,5 +31,14 @@ extern const struct file_ops fifo_file_ops;
 
 /* F_GETPIPE_SZ, F_SETPIPE_SZ; -EBADF when @f is no pipe. */
 int64_t pipe_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg);
+
+/* For splice(2) and tee(2), on files of which file_is_pipe() holds. */
+bool file_is_pipe(const struct file *f);
+bool pipe_same(const struct file *a, const struct file *b);
+/* Copies up to @n of the bytes that are next, without taking them; 0 at the end, -EAGAIN when there are none yet. */
+MUST_CHECK ssize_t pipe_peek(struct file *f, void *buf, size_t n);
+void pipe_consume(struct file *f, size_t n); /* at most what pipe_peek() gave */
+/* How many bytes a write takes now: 0 when it would block; -EPIPE without a reader. */
+MUST_CHECK ssize_t pipe_room(struct file *f);
 
 #endif

@@ -24,7 +24,7 @@ json() { # NAME PYTHON-CONDITION OPTIONS...: over the result object r
 	run --json "$@" >out 2>err </dev/null
 	if python3 -c 'import json, sys
 r = json.load(open("out"))
-sys.exit(not eval(sys.argv[1]))' "$j_cond" 2>>err; then ok "$p: $j_name"; else not_ok "$p: $j_name" err out; fi
+sys.exit(not eval("(" + sys.argv[1] + ")"))' "$j_cond" 2>>err; then ok "$p: $j_name"; else not_ok "$p: $j_name" err out; fi
 }
 refused() { # NAME OPTIONS...: status 125 and one line of sbx on stderr
 	r_name=$1
@@ -67,8 +67,8 @@ for p in $platforms; do
 	json 'binary output' 'r["encoding"] == "base64" and __import__("base64").b64decode(r["stdout"]) == b"\xff\x00\xfe"' -- printf '\377\000\376'
 	json 'merged output' '"output" in r and "stdout" not in r and r["output"] == "a\nb\nc\n"' --merge-output -- sh -c 'echo a; echo b >&2; echo c'
 	json 'output cap' 'r["truncated"]["stdout"] > 1000000 and len(r["stdout"]) < 1100000 and r["stdout"].startswith("1\n2\n") and r["stdout"].endswith("400000\n")' -- seq 400000
-	json 'waiting for input' 'r["waiting_for_input"] is True and r["status"] == "timeout"' -t 1.5 --stdin pipe -- cat <<-END
-	END
+	sleep 4 | run --json -t 1.5 --stdin pipe -- cat >out 2>err
+	check "$p: waiting for input" grep -q '"status":"timeout".*"waiting_for_input":true' out
 	json 'background processes' 'len(r["background"]) >= 1 and "sleep" in r["background"][0]["cmd"]' -- sh -c 'setsid sleep 25 >/dev/null 2>&1 & sleep 0.2'
 	json 'changes' 'any(c["op"] == "A" and c["path"].endswith("/added") for c in r["changes"]) and any(c["op"] == "M" and c["path"].endswith("/plain") for c in r["changes"])' --cow -- sh -c 'echo 1 > added; echo 2 >> plain'
 	mark=$((60 + $$ % 1000)).$$
@@ -76,7 +76,8 @@ for p in $platforms; do
 	same 'a timeout kills daemons too' "$(ps -eo args | grep -c "[s]leep $mark")" 0
 	mkdir -p "$scratch/ro" "$scratch/rw" "$scratch/cow"
 	echo host | tee "$scratch/ro/f" "$scratch/rw/f" >"$scratch/cow/f"
-	output 'grants' "host no host yes host yes no" --ro "$scratch/ro" --rw "$scratch/rw" --cow-path "$scratch/cow" -- sh -c 'for d in ro rw cow; do cat ../$d/f; (echo new > ../$d/f) 2>/dev/null && echo yes || echo no; done | xargs echo -n; (echo > ../else) 2>/dev/null && echo " yes" || echo " no"'
+	output 'grants' "host no host yes host yes" --ro "$scratch/ro" --rw "$scratch/rw" --cow-path "$scratch/cow" -- sh -c 'for d in ro rw cow; do cat ../$d/f; (echo new > ../$d/f) 2>/dev/null && echo yes || echo no; done | xargs; echo > ../else'
+	check "$p: what lies between the grants stays in the sandbox" test ! -e "$scratch/else"
 	same 'a read-only grant is as it was' "$(cat "$scratch/ro/f")" host
 	same 'a read-write grant has changed' "$(cat "$scratch/rw/f")" new
 	same 'a copy-on-write grant is as it was' "$(cat "$scratch/cow/f")" host

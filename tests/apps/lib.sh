@@ -34,7 +34,7 @@ check() { # NAME COMMAND...
 	if "$@" >"$scratch/check" 2>&1; then ok "$name"; else not_ok "$name" "$scratch/check"; fi
 }
 needs() {
-	for p in "$@"; do command -v "$p" >/dev/null 2>&1 || return 1; done
+	for prog in "$@"; do command -v "$prog" >/dev/null 2>&1 || return 1; done
 }
 finish() {
 	echo "1..$n"

@@ -2,8 +2,8 @@
 # Status programs, what a command inherits (nothing), and programs that would wait for a person.
 . "$(dirname "$0")/lib.sh"
 app "ps and pgrep" <<'END'
-sleep 30 & ps -o pid=,ppid=,stat=,comm= -p $! | awk '{print $3, $4}' | sed 's/N//'; ps -o args= -p $$ | grep -c bash; ps aux | grep -c '[s]leep 30'; pgrep -P $$ sleep | wc -l; pkill -P $$ sleep; wait; ps -p $! | wc -l
-ps -eo pid= | grep -cx " *$$"; ps -o rss= -p $$ | grep -c '[1-9]'; ps -o nlwp= -p $$ | tr -d ' '; pidof nosuch; echo $?; ps -o etimes= -p $$ | grep -c .; ps -o tty= -p $$; ps -ef | head -n 1
+sleep 30 & ps -o pid=,ppid=,stat=,comm= -p $! | awk '{print $3, $4}' | sed 's/N//'; ps -o args= -p $$ | grep -c bash; pgrep -P $$ sleep | wc -l; pkill -P $$ sleep; wait; ps -p $! | wc -l
+ps -eo pid= | grep -cx " *$$"; ps -o rss= -p $$ | grep -c '[1-9]'; ps -o nlwp= -p $$ | tr -d ' '; pidof nosuch; echo $?; ps -o etimes= -p $$ | grep -c .; ps -o tty= -p $$; ps -ef | head -n 1 | sed 's/ \+/ /g'
 END
 app "top, free, uptime, vmstat, nproc" <<'END'
 top -bn1 | grep -c 'load average\|^ *PID\|[[:space:]]top$'; free | awk 'NR == 2 {print $1, ($2 > 0)}'; uptime | grep -c 'load average'; vmstat | wc -l; test "$(nproc)" -ge 1; echo $?; cat /proc/loadavg | wc -w; w 2>/dev/null | grep -c 'load average'; tty; echo $?
@@ -13,17 +13,22 @@ id; whoami; groups; id -Gn; getent passwd root; uname -s -m; test "$(hostname)";
 TZ=America/New_York date -d @0 +%H; cal 1 2024 2>/dev/null | head -n 1; groups root; stty 2>/dev/null; echo $?; who | wc -l; lsb_release -is 2>/dev/null; head -n 1 /etc/os-release
 END
 app "proc reads" <<'END'
-for f in stat status statm maps smaps limits cmdline comm environ auxv mounts mountinfo io oom_score oom_score_adj cgroup sched wchan personality; do head -c 1 /proc/self/$f >/dev/null 2>&1 || echo "no $f"; done; grep -c '^Threads' /proc/self/status; grep '^Name\|^Uid\|^SigQ' /proc/self/status | cut -f1
-for f in cpuinfo meminfo stat version uptime filesystems mounts loadavg vmstat cmdline sys/kernel/osrelease sys/kernel/pid_max sys/vm/overcommit_memory sys/fs/file-max sys/kernel/hostname sys/kernel/random/uuid sys/kernel/random/boot_id; do [ -n "$(head -n 1 /proc/$f)" ] || echo "no $f"; done
-readlink /proc/self/exe /proc/self/cwd | sed "s,$PWD,P,"; tr '\0' ' ' < /proc/self/cmdline; echo; ls /proc/self/task | wc -l; ls /proc/self/fd | wc -l; test -d /proc/1; echo $?; grep -c libc /proc/self/maps | grep -c '[1-9]'; cat /proc/$$/status | grep -c State; cat /proc/nosuch; echo $?; cat /dev/zero | head -c 3 | od -An -tx1; head -c 9 /dev/urandom | wc -c; ls /dev/fd/ | wc -l; echo x > /dev/null; ls -l /dev/null | cut -c1-10
+for f in stat status statm maps smaps limits cmdline comm environ auxv mounts mountinfo io oom_score oom_score_adj cgroup wchan personality; do head -c 1 /proc/self/$f >/dev/null 2>&1 || echo "no $f"; done; grep -c '^Threads' /proc/self/status; grep '^Name\|^Uid\|^SigQ' /proc/self/status | cut -f1
+for f in cpuinfo meminfo stat version uptime filesystems mounts loadavg vmstat sys/kernel/osrelease sys/kernel/pid_max sys/vm/overcommit_memory sys/fs/file-max sys/kernel/hostname sys/kernel/random/uuid sys/kernel/random/boot_id; do [ -n "$(head -n 1 /proc/$f)" ] || echo "no $f"; done
+readlink /proc/self/exe /proc/self/cwd | sed "s,$PWD,P,"; tr '\0' ' ' < /proc/self/cmdline; echo; ls /proc/self/task | wc -l; test -d /proc/1; echo $?; grep -c libc /proc/self/maps | grep -c '[1-9]'; cat /proc/$$/status | grep -c State; cat /proc/nosuch; echo $?; cat /dev/zero | head -c 3 | od -An -tx1; head -c 9 /dev/urandom | wc -c; ls /dev/fd/ | head -n 2; echo x > /dev/null; ls -l /dev/null | cut -c1-10
 END
 app "packages" <<'END'
 apt-get --version | head -n 1; dpkg -l | wc -l; dpkg -S /bin/bash 2>/dev/null | head -n 1; dpkg-query -W bash; dpkg --print-architecture; apt-cache policy bash 2>/dev/null | head -n 1; dpkg -L bash | wc -l; ldconfig -p | grep -c libc.so; ldd /bin/ls | grep -c libc
 END
 app "sqlite3, openssl, checksums" <<'END'
 command -v sqlite3 >/dev/null && { echo 'create table t(a); insert into t values(1),(2); select sum(a) from t; pragma integrity_check;' | sqlite3 x.db; sqlite3 x.db .dump; }; echo x | sha256sum; sha1sum x.db | wc -l; command -v openssl >/dev/null && { echo data | openssl dgst -sha256; openssl rand -hex 4 | wc -c; openssl genrsa 1024 2>/dev/null | head -n 1; echo s | openssl enc -aes-128-cbc -pass pass:p -pbkdf2 | openssl enc -d -aes-128-cbc -pass pass:p -pbkdf2; }
-strings /bin/true | wc -l; file /bin/ls 2>/dev/null | cut -d, -f1; bc <<< '2^64' 2>/dev/null; xxd <<< a 2>/dev/null; jq -c . <<< '{"a": [1]}' 2>/dev/null; flock f echo locked; setsid echo setsid; nohup echo nohup 2>/dev/null; stdbuf -oL echo buf; env -i A=1 env; script -qc 'echo s' /dev/null 2>/dev/null | tr -d '\r' | head -n 1; time -p true 2>/dev/null; unshare --version >/dev/null; echo $?
+strings /bin/true | wc -l; file /bin/ls 2>/dev/null | cut -d, -f1; bc <<< '2^64' 2>/dev/null; xxd <<< a 2>/dev/null; jq -c . <<< '{"a": [1]}' 2>/dev/null; flock f echo locked; setsid echo setsid; nohup echo nohup 2>/dev/null; stdbuf -oL echo buf; env -i A=1 env; time -p true 2>/dev/null; unshare --version >/dev/null; echo $?
 END
+if needs script; then
+	app "a terminal of its own" <<'END'
+script -qec 'tty | sed s/[0-9]*$//; stty size >/dev/null; echo $?; test -t 1; echo $?' /dev/null </dev/null | tr -d '\r'; python3 -c 'import pty, os; m, s = pty.openpty(); os.write(m, b"x\n"); print(os.read(s, 9), os.isatty(s))'
+END
+fi
 app "programs that would wait for a person" <<'END'
 seq 5000 > big; git init -q .; git add big; for i in 1 2 3 4 5; do git -c user.name=a -c user.email=a@x commit -q --allow-empty -m "$(seq 50)"; done; git log | wc -l; less big | wc -l; more big < /dev/null | wc -l; git -c user.name=a -c user.email=a@x commit -q --allow-empty; echo $?
 cat; read x; echo $?; rm -i big; ls big; cp -i big big2; python3 -c 'input()' 2>&1 | tail -n 1; git diff | cat; git push nosuch 2>/dev/null; echo $?; bc < /dev/null 2>/dev/null; sort | wc -l; sh -i < /dev/null 2>/dev/null; echo $?; man -P cat nosuchpage >/dev/null 2>&1; systemctl status 2>/dev/null | wc -l; sudo -n true 2>/dev/null; ssh -V 2>/dev/null; vi -c q nosuch >/dev/null 2>&1 < /dev/null; dialog 2>/dev/null; true

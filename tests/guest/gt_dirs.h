@@ -9,9 +9,9 @@
 
 #include "tests/guest/gt.h"
 
-static const char *gt_kind; /* "tmp", "grant" or "cow" */
+__attribute__((unused)) static const char *gt_kind; /* "tmp", "grant" or "cow" */
 
-static int gt_main_dirs(int argc, char **argv, const struct gt_case *cases)
+__attribute__((unused)) static int gt_main_dirs(int argc, char **argv, const struct gt_case *cases)
 {
 	static const char *const kinds[] = { "tmp", "grant", "cow" };
 	const char *cow = access("/var/tmp", F_OK) ? "/opt" : "/var/tmp";

@@ -275,7 +275,8 @@ static void memfds(void)
 	p[0] = 'D';
 	CHECK_EQ(pread(again, link, 1, 0), 1);
 	CHECK_EQ(link[0], 'D');
-	CHECK_ERR(fcntl(new_file("f", 0), F_ADD_SEALS, F_SEAL_GROW), EINVAL);
+	if (!strcmp(gt_kind, "grant")) /* a tmpfs says EPERM: its files are sealed against seals */
+		CHECK_ERR(fcntl(new_file("f", 0), F_ADD_SEALS, F_SEAL_GROW), EINVAL);
 }
 
 static void seals(void)

@@ -137,7 +137,7 @@ static void selects(void)
 	close(a[1]);
 	FD_ZERO(&r);
 	FD_SET(a[0], &r);
-	CHECK_EQ(select(a[0] + 1, &r, NULL, &r, NULL), 1);
+	CHECK_EQ(select(a[0] + 1, &r, NULL, &x, NULL), 1);
 }
 
 static int ep_add(int ep, int fd, uint32_t events, uint64_t data)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -74,6 +75,7 @@ static void test_wire(void)
 	uint8_t out[8] = "hello", in[8];
 	struct wire_msg s = { .buf = out, .len = 5, .fds = { 0 }, .n_fds = 1 };
 	struct wire_msg r = { .buf = in, .cap = sizeof(in) };
+	struct rlimit rl, none;
 	int sv[2];
 
 	tap_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0, "socketpair");
@@ -85,6 +87,15 @@ static void test_wire(void)
 	tap_eq(wire_send(sv[0], &s), 0, "send again");
 	tap_eq(wire_recv(sv[1], &r), -EPROTO, "a truncated message is refused");
 	tap_eq(r.n_fds, 0, "and its fds are closed");
+	r.cap = sizeof(in);
+	memset(in, 0, sizeof(in));
+	getrlimit(RLIMIT_NOFILE, &rl);
+	none = (struct rlimit){ 0, rl.rlim_max };
+	tap_eq(wire_send(sv[0], &s), 0, "send again");
+	setrlimit(RLIMIT_NOFILE, &none);
+	tap_eq(wire_recv(sv[1], &r), -EMFILE, "a message whose fds found no numbers says so");
+	setrlimit(RLIMIT_NOFILE, &rl);
+	tap_ok(r.n_fds == 0 && r.len == 5 && !memcmp(in, "hello", 5), "and is whole");
 	close(sv[0]);
 	tap_eq(wire_recv(sv[1], &r), 0, "end of file");
 	close(sv[1]);

@@ -154,7 +154,9 @@ static void test_uio(void)
 	tap_eq(uio_init_iov(&u, &ft.t, segs, 4, P(iov), 1025), -EINVAL, "more than IOV_MAX");
 	iov[1].iov_len = (size_t)-1;
 	tap_eq(uio_init_iov(&u, &ft.t, segs, 4, P(iov), 4), -EINVAL, "a negative length");
-	iov[1].iov_len = 1ull << 40;
+	iov[1].iov_len = 1ull << 47;
+	tap_eq(uio_init_iov(&u, &ft.t, segs, 4, P(iov), 4), -EFAULT, "out of user space");
+	iov[1] = (struct iovec){ (void *)8, 1ull << 40 };
 	tap_eq(uio_init_iov(&u, &ft.t, segs, 4, P(iov), 4), 0, "a huge length");
 	tap_eq(u.resid, UIO_MAX_BYTES, "is cut");
 	tap_eq(uio_init_iov(&u, &ft.t, segs, 4, 8, 1), -EFAULT, "a bad iovec");

@@ -19,6 +19,7 @@
 #include "sentry/kernel/kernel.h"
 #include "sentry/vfs/dentry.h"
 #include "sentry/vfs/uio.h"
+#include "sentry/vfs/walk.h"
 #include "tests/lib/tap.h"
 
 /* What the client uses of the rest of the sentry. */
@@ -382,6 +383,48 @@ static void test_lookup(void)
 	inode_put(f);
 }
 
+/* A lookup on the way of a path brings the components that follow; what is not there too. */
+static void test_ahead(void)
+{
+	struct walk w = { .p = "/e//deep", .depth = 0 }, n = { .p = "e", .depth = 1, .rest = { "/nothing/at/all" } };
+	struct walk l = { .p = "/x", .depth = 0 }, up = { .p = "/../d", .depth = 0 };
+	struct qname q = { .s = "d", .len = 1, .walk = &w };
+	struct inode *d, *e, *deep, *none;
+	struct name_ref v[4];
+	uint32_t before;
+	char buf[16];
+
+	tap_eq(walk_ahead(&n, v, 4), 4, "ahead are the names of all strings");
+	tap_ok(v[1].len == 7 && !memcmp(v[1].s, "nothing", 7), "in order");
+	tap_eq(walk_ahead(&n, v, 2), 2, "no more than wanted");
+	tap_eq(walk_ahead(&up, v, 4), 0, "and none behind a dot-dot");
+	tap_eq(sb->root->ops->lookup(sb->root, &q, &d), 0, "lookup with a look ahead");
+	before = conn->tag;
+	tap_eq(lookup(d, "e", &e), 0, "the next");
+	tap_eq(lookup(e, "deep", &deep), 0, "and the last");
+	tap_ok(S_ISDIR(e->mode) && S_ISREG(deep->mode), "are what they are");
+	tap_eq(conn->tag, before, "without a question");
+	tap_ok(gofer_inode(d)->fid && gofer_inode(e)->fid && !gofer_inode(deep)->fid, "directories have ids, the last name none");
+	inode_put(deep);
+	inode_put(e);
+	inode_put(d);
+	q.walk = &n;
+	tap_eq(sb->root->ops->lookup(sb->root, &q, &d), 0, "a path that ends on the way");
+	before = conn->tag;
+	tap_eq(lookup(d, "e", &e), 0, "what there is");
+	tap_eq(lookup(e, "nothing", &none), -ENOENT, "and what there is not");
+	tap_eq(conn->tag, before, "are known");
+	tap_eq(gofer_bind(gofer_inode(e)), 0, "it has an id");
+	tap_eq(conn->tag, before, "without a question");
+	inode_put(e);
+	inode_put(d);
+	q = (struct qname){ .s = "link", .len = 4, .walk = &l };
+	tap_eq(sb->root->ops->lookup(sb->root, &q, &d), 0, "a symlink on the way");
+	before = conn->tag;
+	tap_ok(d->ops->readlink(d, buf, sizeof(buf)) == 3 && conn->tag == before, "brings its target");
+	inode_put(d);
+}
+
 static struct inode *create(struct inode *dir, const char *name, int want)
 {
 	struct qname q = qn(name);
@@ -622,6 +665,7 @@ static void run_all(const char *what)
 	printf("# %s\n", what);
 	tap_eq(gofer_fs_create(conn, &args, &sb), 0, "attach");
 	tap_eq(sb->ops->statfs(sb, &st), 0, "statfs");
+	test_ahead();
 	test_lookup();
 	test_write();
 	test_setattr();

@@ -415,7 +415,9 @@ static void test_special(void)
 		tap_eq(do_open(22, O_RDWR), ENXIO, "a device is not opened");
 		tap_eq(do_link(1, "null2", 22), EPERM, "nor linked");
 	}
-	tap_eq(do_link(1, "fifo2", 20), EPERM, "a FIFO is not linked");
+	tap_eq(do_link(1, "sock2", 21), EPERM, "a socket is not linked");
+	tap_eq(do_link(1, "fifo2", 20), 0, "a FIFO gets a second name");
+	tap_eq(do_unlink(1, "fifo2", false), 0, "and loses it");
 	tap_eq(do_mknod(1, "dev", S_IFCHR | 0666), EPERM, "no device is made");
 	tap_eq(do_mknod(1, "dev", S_IFBLK | 0666), EPERM, "of no kind");
 	tap_eq(do_mknod(1, "reg", S_IFREG | 0666), EPERM, "nor a file");

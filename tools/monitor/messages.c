@@ -179,6 +179,7 @@ static void keep_lists(struct run *r, const Sbx__Control__Exited *m)
 	struct run_result *res = r->res;
 	size_t n = MIN(m->n_changes, (size_t)LIST_MAX);
 
+	res->changes_lost = m->changes_dropped;
 	res->changes = pool_alloc(&res->pool, n * sizeof(*res->changes));
 	for (size_t i = 0; res->changes && i < n; i++) {
 		res->changes[i] = (struct run_change){ keep(r, m->changes[i]->op),

@@ -255,8 +255,13 @@ static void turn(struct run *r, int timeout)
 		(void)run_receive(r, &r->sentry); /* poll tells when there is more */
 	if (p[P_GOFER].revents)
 		(void)run_receive(r, &r->gofer);
-	if (p[P_GOFER_PID].revents && helper_reap(&r->gofer) && r->sentry.pid && !r->exited)
-		run_fail(r, "sbx-gofer ended before the sandbox");
+	if (p[P_GOFER_PID].revents && helper_reap(&r->gofer)) {
+		/* It ends when the sentry has: what that had to say may still lie in its socket. */
+		while (run_receive(r, &r->sentry))
+			;
+		if (r->sentry.pid && !r->exited && !r->start_failed)
+			run_fail(r, "sbx-gofer ended before the sandbox");
+	}
 	if (p[P_SENTRY_PID].revents)
 		(void)helper_reap(&r->sentry); /* the loop looks */
 }

@@ -101,6 +101,7 @@ struct run_result {
 	uint64_t denials_lost; /* that found no room above; all are in the audit log */
 	struct run_change *changes;
 	size_t n_changes;
+	uint64_t changes_lost;
 	struct run_background *background;
 	size_t n_background;
 	char *counters; /* tests */

@@ -108,6 +108,8 @@ static void put_output(struct jsonw *w, struct run_result *res, bool merged)
 	jsonw_open(w, "truncated", '{');
 	for (int i = 0; i < n; i++)
 		jsonw_uint(w, merged ? "output" : separate[i], v[i].dropped);
+	if (res->changes_lost)
+		jsonw_uint(w, "changes", res->changes_lost);
 	jsonw_close(w, '}');
 }
 

@@ -301,6 +301,12 @@ static int mountinfo_text(struct strbuf *b, struct proc_inode *pi, struct task *
 	return 0;
 }
 
+static int personality_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
+{
+	strbuf_printf(b, "%08x\n", t->personality);
+	return 0;
+}
+
 static int oom_score_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
 	strbuf_printf(b, "%d\n", (int)t->tg->oom_score_adj);
@@ -464,6 +470,7 @@ extern const struct proc_node proc_net_children[];
 	{ .name = "ns", .mode = 0511, .kind = PROC_DIR, .children = ns_children }, \
 	{ .name = "oom_score", .mode = 0444, .kind = PROC_TEXT, .text = zero_text }, \
 	{ .name = "oom_score_adj", .mode = 0644, .kind = PROC_TEXT, .text = oom_score_text, .store = oom_score_store }, \
+	{ .name = "personality", .mode = 0400, .kind = PROC_TEXT, .text = personality_text }, \
 	{ .name = "root", .mode = 0777, .kind = PROC_LINK, .link = root_link, .follow = root_follow }, \
 	{ .name = "setgroups", .mode = 0444, .kind = PROC_TEXT, .text = setgroups_text }, \
 	{ .name = "smaps", .mode = 0444, .kind = PROC_TEXT, .text = smaps_text }, \

@@ -67,6 +67,18 @@ static int meminfo_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 	return 0;
 }
 
+/* The counters that vmstat(8), top and monitoring read; there is neither swap nor a page cache of the guest's own. */
+static int vmstat_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
+{
+	unsigned long long total = (kernel.limits.memory ? kernel.limits.memory : MEM_DEFAULT) / 4096;
+	unsigned long long used = MIN(kernel.counters.store_bytes / 4096, (uint64_t)total);
+
+	strbuf_printf(b, "nr_free_pages %llu\nnr_shmem %llu\nnr_dirty 0\nnr_writeback 0\n", total - used, used);
+	strbuf_puts(b, "pgpgin 0\npgpgout 0\npswpin 0\npswpout 0\npgalloc_normal 0\npgfree 0\npgfault 0\npgmajfault 0\n"
+		       "oom_kill 0\n");
+	return 0;
+}
+
 struct flag_bit {
 	const char *name;
 	uint8_t reg; /* 0: 1.edx 1: 1.ecx 2: 7.ebx 3: 7.ecx 4: 80000001.edx 5: 80000001.ecx */
@@ -359,5 +371,6 @@ const struct proc_node proc_root_children[] = {
 	{ .name = "thread-self", .mode = 0777, .kind = PROC_LINK, .link = thread_self_link },
 	TEXT("uptime", uptime_text),
 	TEXT("version", version_text),
+	TEXT("vmstat", vmstat_text),
 	{ 0 },
 };

@@ -67,8 +67,8 @@ static int plat_ctx_create(struct platform *p, struct aspace **as, struct vcpu_c
 	return 0;
 }
 
-static int plat_ctx_clone(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, struct aspace **as,
-			  struct vcpu_ctx **child)
+static int plat_ctx_clone(struct vcpu_ctx *ctx, const struct ctx_clone_args *args,
+			  struct aspace **as, struct vcpu_ctx **child)
 {
 	struct fake_ctx *c = to_fake(ctx), *n;
 
@@ -436,8 +436,11 @@ void fs_ctx_put(struct fs_ctx *fs)
 	(void)fs;
 }
 
+uint32_t event_noted;
+
 void event_run(void)
 {
+	event_noted = 0;
 	ktimer_run(clock_mono_ns());
 }
 
@@ -501,7 +504,10 @@ static struct task *clone_of(struct task *parent, uint64_t flags, int exit_signa
 
 struct task *fake_thread(struct task *parent)
 {
-	return clone_of(parent, CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM, 0);
+	return clone_of(parent,
+			CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+				CLONE_SYSVSEM,
+			0);
 }
 
 struct task *fake_fork(struct task *parent)
@@ -514,10 +520,11 @@ int64_t fake_result(struct task *t)
 	return t->ctx && fake_ctx(t)->running ? fake_ctx(t)->result : FAKE_BLOCKED;
 }
 
-int64_t fake_call(struct task *t, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
-		  uint64_t a5)
+int64_t fake_call(struct task *t, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3,
+		  uint64_t a4, uint64_t a5)
 {
-	const struct trap trap = { .kind = TRAP_SYSCALL, .sys = { nr, { a0, a1, a2, a3, a4, a5 } } };
+	const struct trap trap = { .kind = TRAP_SYSCALL,
+				   .sys = { nr, { a0, a1, a2, a3, a4, a5 } } };
 	struct fake_ctx *c = fake_ctx(t);
 
 	c->running = false;
@@ -541,8 +548,10 @@ void fake_take_kick(struct task *t)
 
 void fake_pass_time(uint64_t ns)
 {
-	const struct timespec ts = { .tv_sec = (time_t)(ns / NSEC_PER_SEC), .tv_nsec = (long)(ns % NSEC_PER_SEC) };
+	const struct timespec ts = { .tv_sec = (time_t)(ns / NSEC_PER_SEC),
+				     .tv_nsec = (long)(ns % NSEC_PER_SEC) };
 
 	nanosleep(&ts, NULL);
+	event_noted = 1;
 	kernel_idle(NULL);
 }

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #define ARRAY_SIZE(a)         (sizeof(a) / sizeof((a)[0]))
+/* For what runs on a stack that the address sanitizer does not know. */
+#define NO_ASAN __attribute__((no_sanitize("address")))
 #define MUST_CHECK            __attribute__((warn_unused_result))
 #define PRINTF(fmt, args)     __attribute__((format(printf, fmt, args)))
 #define NORETURN              __attribute__((noreturn))

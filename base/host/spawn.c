@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/macros.h"
+
 #define SPAWN_STACK (64 * 1024)
 
 struct spawn_child {
@@ -20,7 +22,7 @@ struct spawn_child {
 };
 
 /* Puts fds in their places in two passes, so that no source is overwritten before it was copied. */
-static int place_fds(const struct spawn *s, int *exe_fd)
+NO_ASAN static int place_fds(const struct spawn *s, int *exe_fd)
 {
 	int high[SPAWN_FDS_MAX];
 
@@ -48,8 +50,8 @@ static int place_fds(const struct spawn *s, int *exe_fd)
 }
 
 /* Runs on a stack of its own in the parent's memory while the parent waits: only system calls, no
- * return. */
-static int spawn_child(void *arg)
+ * return. The address sanitizer does not know the stack; what it remembers of the addresses is of an earlier one. */
+NO_ASAN static int spawn_child(void *arg)
 {
 	struct spawn_child *c = arg;
 	const struct sigaction dfl = { .sa_handler = SIG_DFL };

@@ -21,10 +21,6 @@ static const struct seccomp_row rows[] = {
 	ROW(prlimit64, "sanitizer: stacks"),
 	ROW(getpid, "sanitizer: reports"),
 	ROW(gettid, "sanitizer: threads"),
-	ROW(clone, "sanitizer: leak check"),
-	ROW(prctl, "sanitizer: leak check"),
-	ROW(ptrace, "sanitizer: leak check"),
-	ROW(wait4, "sanitizer: leak check"),
 	ROW(tgkill, "sanitizer: abort"),
 };
 

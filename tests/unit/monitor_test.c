@@ -313,8 +313,7 @@ static void test_denials(void)
 
 	tap_ok(json_array_size(list) == 1 && json_integer_value(json_object_get(d, "count")) == 3,
 	       "equal denials are counted");
-	tap_ok(!strcmp(json_string_value(json_object_get(d, "request")),
-	               "sbx exec --ro '/etc/shadow'"),
+	tap_ok(d && !strcmp(json_string_value(json_object_get(d, "request")), "sbx exec --ro '/etc/shadow'"),
 	       "and say how to ask");
 	json_decref(g.v);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locks with clang's thread-safety annotations (gcc checks nothing). A lock class is a global token: a field says
- * GUARDED_BY(lc_kernel), a function MUST_HOLD(lc_kernel). See sentry/lock_order.h for the order.
+ * GUARDED_BY(lc_kernel), a function MUST_HOLD(lc_kernel). There is one so far,
+ * in sentry/kernel/kernel.h; a second one comes with its place in an order.
  * The lock spins briefly before it parks, because a parked wake-up costs tens of microseconds on a virtual machine.
  */
 #ifndef SBX_BASE_LOCK_H

@@ -46,10 +46,15 @@ static void fpu_init(uint8_t *fpu)
 	memcpy(fpu + LINUX_FXSAVE_SW_BYTES, &sw, sizeof(sw));
 }
 
+/* Destroyed ones stay, so that a test can look at them. */
+static struct fake_ctx *all_ctxs;
+
 static struct fake_ctx *ctx_new(struct aspace *as)
 {
 	struct fake_ctx *c = calloc(1, sizeof(*c));
 
+	c->next = all_ctxs;
+	all_ctxs = c;
 	c->as = as;
 	c->regs.rip = 0x400000;
 	c->regs.rsp = FAKE_BASE + 0x20000;
@@ -92,7 +97,7 @@ static int plat_ctx_clone(struct vcpu_ctx *ctx, const struct ctx_clone_args *arg
 static void plat_ctx_destroy(struct vcpu_ctx *ctx)
 {
 	if (ctx)
-		to_fake(ctx)->destroyed = true; /* kept, so that a test can look at it */
+		to_fake(ctx)->destroyed = true;
 }
 
 static int plat_ctx_return(struct vcpu_ctx *ctx, int64_t result)

@@ -21,6 +21,7 @@
 #define FAKE_BLOCKED INT64_MIN
 
 struct fake_ctx {
+	struct fake_ctx *next; /* of all */
 	struct vcpu_ctx base;
 	struct aspace *as;
 	struct gregs regs;

@@ -12,23 +12,24 @@
 
 #include "base/host/file.h"
 #include "base/host/spawn.h"
+#include "base/macros.h"
 
+/* In the build tree the helpers lie beside sbx. An installed tree may have been moved as a whole. */
 static int open_program(const char *name)
 {
+	static const char *const places[] = { "", "../libexec/sbx/" };
 	char path[PATH_MAX + 64];
 	ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
 	char *slash;
 	int fd;
 
-	if (n > 0) {
-		path[n] = '\0';
-		slash = strrchr(path, '/');
-		if (slash) {
-			snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s", name);
-			fd = host_open(path, O_PATH, 0);
-			if (fd != -ENOENT)
-				return fd;
-		}
+	path[MAX(n, 0)] = '\0';
+	slash = strrchr(path, '/');
+	for (size_t i = 0; slash && i < ARRAY_SIZE(places); i++) {
+		snprintf(slash + 1, sizeof(path) - (size_t)(slash + 1 - path), "%s%s", places[i], name);
+		fd = host_open(path, O_PATH, 0);
+		if (fd != -ENOENT && fd != -ENOTDIR)
+			return fd;
 	}
 	snprintf(path, sizeof(path), "%s/%s", SBX_LIBEXECDIR, name);
 	return host_open(path, O_PATH, 0);

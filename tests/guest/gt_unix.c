@@ -336,7 +336,9 @@ static int send_fds(int s, const int *fds, unsigned n, const char *text)
 {
 	char ctl[CMSG_SPACE(sizeof(int) * 300)] = { 0 };
 	struct iovec iov = { (char *)(uintptr_t)text, strlen(text) };
-	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = ctl, .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = ctl, .msg_controllen = CMSG_SPACE(n * sizeof(int))
+	};
 	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
 
 	c->cmsg_level = SOL_SOCKET;

@@ -9,7 +9,7 @@
  *		n = pipe_take(...);
  *		if (n != -EAGAIN || nonblocking) return n;
  *		task_wait_on(t, &pipe->wq, POLLIN | POLLHUP);
- *		return task_block(t, -ERESTARTSYS);     // SYS_BLOCKED, or -ERESTARTSYS when a signal is pending
+ *		return task_block(t, -ERESTARTSYS);     -- SYS_BLOCKED, or -ERESTARTSYS when a signal is pending
  *	}
  *
  * waitq_wake() only moves the tasks to the run queue; they run when the current trap is done.

@@ -286,6 +286,11 @@ void mm_stats(struct mm *mm, struct mm_stats *st)
 	memset(st, 0, sizeof(*st));
 }
 
+int mm_prot_at(struct mm *mm, uaddr_t a)
+{
+	return 3; /* PROT_READ | PROT_WRITE: everything is mapped */
+}
+
 bool mm_shared_object(struct mm *mm, uaddr_t a, const void **object, uint64_t *offset)
 {
 	static const int shared;

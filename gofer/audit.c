@@ -127,7 +127,9 @@ void audit_note(struct audit *a, const struct audit_event *ev, const char *objec
 
 void audit_flush(struct audit *a, bool all)
 {
-	static const struct audit_event lost = { .op = "audit", .mode = "", .rule = "rate", .reason = "events were lost" };
+	static const struct audit_event lost = {
+		.op = "audit", .mode = "", .rule = "rate", .reason = "events were lost"
+	};
 	uint64_t now = now_ns();
 
 	for (unsigned i = 0; i < a->n_slots; i++) {

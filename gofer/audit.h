@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decisions go to the monitor as control.proto Audit messages. The first of a kind is sent at once; the same again within
- * a second is only counted and sent as one. What the monitor does not take in time is counted as lost and told later: the
- * gofer never waits for it.
+ * Decisions go to the monitor as control.proto Audit messages. The first of a kind is sent at once; the same again
+ * within a second is only counted and sent as one. What the monitor does not take in time is counted as lost and told
+ * later: the gofer never waits for it.
  */
 #ifndef SBX_GOFER_AUDIT_H
 #define SBX_GOFER_AUDIT_H

@@ -107,7 +107,8 @@ void gofer_allow(struct gofer *g, const struct node *n, const char *op, const ch
 		audit_note(&g->audit, &ev, grant_path(n, NULL, buf, sizeof(buf)));
 }
 
-/* Runs the patterns over the path of @name in @n (NULL: of @n itself), both as it is on the host and as it is in the grant. */
+/* Runs the patterns over the path of @name in @n (NULL: of @n itself), both as it is on the host and as it is in the
+ * grant. */
 static int protect_run(struct gofer *g, const struct node *n, const char *name, struct protect_state st[2])
 {
 	static const struct node *chain[PATH_DEPTH_MAX];

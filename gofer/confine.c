@@ -15,8 +15,8 @@
 static int enter_mount_ns(struct confine *c)
 {
 	/*
-	 * With the capability or not at all: a user namespace made for it would show every owner but the user as nobody, and
-	 * programs that check who owns their configuration would refuse to run.
+	 * With the capability or not at all: a user namespace made for it would show every owner but the user as
+	 * nobody, and programs that check who owns their configuration would refuse to run.
 	 */
 	if (unshare(CLONE_NEWNS) < 0)
 		return -errno;
@@ -43,8 +43,8 @@ int confine_isolate(struct confine *c, struct sbx_err *err)
 }
 
 /*
- * Capabilities that are kept. Only a gofer that runs as root keeps any: the files of a root user's grant may belong to others
- * and have modes that root passes by, and the guest's root expects the same.
+ * Capabilities that are kept. Only a gofer that runs as root keeps any: the files of a root user's grant may belong to
+ * others and have modes that root passes by, and the guest's root expects the same.
  *  - DAC_READ_SEARCH to read them, when all grants are read-only;
  *  - DAC_OVERRIDE to read and write them, FOWNER to chmod and set times, when some grant is rw.
  * CHOWN is not kept: owners do not change on grants.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connection to the sentry: requests are parsed into an arena, answered from preallocated arrays, one after the other.
- * What cannot be parsed, or comes before Hello, ends the connection and with it the process: the monitor then ends the
- * sandbox.
+ * The connection to the sentry: requests are parsed into an arena, answered from preallocated arrays, one after the
+ * other. What cannot be parsed, or comes before Hello, ends the connection and with it the process: the monitor then
+ * ends the sandbox.
  */
 #include <errno.h>
 #include <poll.h>

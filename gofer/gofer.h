@@ -72,8 +72,9 @@ void gofer_server_destroy(struct gofer *g);
 /* Opens the grants, and what is hidden and protected. @clone: see grant_open_root. */
 MUST_CHECK int gofer_configure(struct gofer *g, const Sbx__Control__GoferConfig *cfg, bool clone, struct sbx_err *err);
 
-/* Answers one request: packs the reply into out[WIRE_MSG_MAX], *fd is the fd to send with it (-1: none; the caller closes
- * it when *close_fd). Returns the reply's length, or -EPROTO: the peer is hostile or broken, end the connection. */
+/* Answers one request: packs the reply into out[WIRE_MSG_MAX], *fd is the fd to send with it (-1: none; the caller
+ * closes it when *close_fd). Returns the reply's length, or -EPROTO: the peer is hostile or broken, end the connection.
+ */
 MUST_CHECK ssize_t gofer_handle(struct gofer *g, const uint8_t *req, size_t len, uint8_t *out, int *fd, bool *close_fd);
 /* Serves @sock until it or @control (-1: none) ends. 0, or -errno. */
 MUST_CHECK int gofer_serve(struct gofer *g, int sock, int control);
@@ -117,12 +118,13 @@ void gofer_deny(struct gofer *g, const struct node *n, const char *name, const c
 		const char *reason);
 void gofer_allow(struct gofer *g, const struct node *n, const char *op, const char *mode);
 
-/* May the name be made, replaced or removed (by @op, for audit)? Checks the grant's mode, what is hidden or belongs to another
- * grant, and the protected patterns. -EROFS, -EACCES, -EBUSY. @link: what appears there is a symlink. */
+/* May the name be made, replaced or removed (by @op, for audit)? Checks the grant's mode, what is hidden or belongs to
+ * another grant, and the protected patterns. -EROFS, -EACCES, -EBUSY. @link: what appears there is a symlink. */
 MUST_CHECK int gofer_may_change(struct gofer *g, struct node *dir, const char *name, const char *op, bool link);
 /* May the file of this node be written to or its attributes changed? */
 MUST_CHECK int gofer_may_write(struct gofer *g, struct node *n, const char *op);
 /* May a directory move: would what is protected below it stay protected? */
-MUST_CHECK int gofer_may_move_dir(struct gofer *g, struct node *odir, const char *oname, struct node *ndir, const char *nname);
+MUST_CHECK int gofer_may_move_dir(struct gofer *g, struct node *odir, const char *oname, struct node *ndir,
+                                  const char *nname);
 
 #endif

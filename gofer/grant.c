@@ -128,7 +128,10 @@ int grant_add(struct grant_table *gt, struct node_table *nt, uint32_t id, const 
 		gt->grants = calloc(GRANTS_MAX, sizeof(*gt->grants)); /* nodes point into it: it does not move */
 		gt->hidden = calloc(HIDE_FDS_MAX, sizeof(*gt->hidden));
 	}
-	r = !gt->grants || !gt->hidden ? -ENOMEM : gt->n == GRANTS_MAX ? -E2BIG : !id || grant_peek(gt, id) ? -EINVAL : 0;
+	r = !gt->grants || !gt->hidden  ? -ENOMEM
+	    : gt->n == GRANTS_MAX       ? -E2BIG
+	    : !id || grant_peek(gt, id) ? -EINVAL
+	                                : 0;
 	if (r == 0)
 		r = host_statx(fd, "", AT_EMPTY_PATH, NODE_STX_MASK, &stx);
 	if (r < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the gofer may serve: the grants of the policy with their roots, and the places below them that are hidden or belong
- * to another grant. Places are kept as a tree of marks that nodes follow as they walk; what is hidden is also known by its
- * identity, so that another name for it is hidden as well.
+ * What the gofer may serve: the grants of the policy with their roots, and the places below them that are hidden or
+ * belong to another grant. Places are kept as a tree of marks that nodes follow as they walk; what is hidden is also
+ * known by its identity, so that another name for it is hidden as well.
  */
 #ifndef SBX_GOFER_GRANT_H
 #define SBX_GOFER_GRANT_H
@@ -53,10 +53,10 @@ struct grant_table {
 };
 
 /* Adds the grant of @path with root @fd (O_PATH, consumed; see grant_open_root). */
-MUST_CHECK int grant_add(struct grant_table *gt, struct node_table *nt, uint32_t id, const char *path, bool writable, int fd,
-			 struct sbx_err *err);
-/* Opens the root of a grant: a directory or a regular file, no symlink. *canonical is malloced. With @clone the fd is of a copy
- * of the mounts below the path, read-only unless @writable: nothing above the root can be reached from it. */
+MUST_CHECK int grant_add(struct grant_table *gt, struct node_table *nt, uint32_t id, const char *path, bool writable,
+                         int fd, struct sbx_err *err);
+/* Opens the root of a grant: a directory or a regular file, no symlink. *canonical is malloced. With @clone the fd is
+ * of a copy of the mounts below the path, read-only unless @writable: nothing above the root can be reached from it. */
 MUST_CHECK int grant_open_root(const char *path, bool clone, bool writable, char **canonical, struct sbx_err *err);
 /* Of the names directly below the root of @g only @names exist for the guest. */
 MUST_CHECK int grant_show_only(struct grant *g, char *const *names, size_t n, struct sbx_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sbx-gofer: fd 3 is the control socket to the monitor, fd 4 the connection to the sentry. The first message on fd 3 is the
- * configuration; Started answers it once the process is confined, or says why it is not.
+ * sbx-gofer: fd 3 is the control socket to the monitor, fd 4 the connection to the sentry. The first message on fd 3 is
+ * the configuration; Started answers it once the process is confined, or says why it is not.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Life of a node: node_walk or node_adopt makes it with an open fd. It lives while a fid, a child or a user refers to it. While
- * it is pinned its fd stays open; else it is on the LRU and table_evict may close the fd. node_pin then opens it anew from
- * its nearest open ancestor, a component at a time, and compares the identity: a file that the host replaced is -ESTALE, never
- * silently another file.
+ * Life of a node: node_walk or node_adopt makes it with an open fd. It lives while a fid, a child or a user refers to
+ * it. While it is pinned its fd stays open; else it is on the LRU and table_evict may close the fd. node_pin then opens
+ * it anew from its nearest open ancestor, a component at a time, and compares the identity: a file that the host
+ * replaced is -ESTALE, never silently another file.
  *
- * Nodes are found by (parent, name), so that every fid on one name shares one node and follows when it is renamed. When the
- * host put another file at the name, the old node is taken out of the table (nameless) and a new one made.
+ * Nodes are found by (parent, name), so that every fid on one name shares one node and follows when it is renamed. When
+ * the host put another file at the name, the old node is taken out of the table (nameless) and a new one made.
  *
- * Invariants: a node in the hash has a parent and a name; parents form no cycle (node_renamed refuses one that the host's own
- * renames could lead to); n_open counts the nodes with fd >= 0.
+ * Invariants: a node in the hash has a parent and a name; parents form no cycle (node_renamed refuses one that the
+ * host's own renames could lead to); n_open counts the nodes with fd >= 0.
  */
 #include "gofer/node.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files of the grants that the sentry holds, as a tree: a node knows its parent, its name there and the identity of the
- * host file (device and inode number). O_PATH fds are a cache above that tree: a fixed number serves any number of nodes.
+ * host file (device and inode number). O_PATH fds are a cache above that tree: a fixed number serves any number of
+ * nodes.
  */
 #ifndef SBX_GOFER_NODE_H
 #define SBX_GOFER_NODE_H
@@ -29,7 +30,8 @@ struct file_id {
 
 #define NODE_ROOT     1u /* of a grant: its fd stays open */
 #define NODE_NAMELESS 2u /* unlinked, or never had a name: cannot be opened again, so its fd stays open while it can */
-#define NODE_BARRED   4u /* shows as an empty directory (or a closed file): pseudo file systems, roots of other grants */
+#define NODE_BARRED 4u   /* shows as an empty directory (or a closed file): pseudo file systems, roots of other grants \
+	                  */
 
 struct node {
 	struct node *parent;      /* counted; NULL: a root or nameless */
@@ -60,8 +62,10 @@ bool file_id_equal(const struct file_id *a, const struct file_id *b);
 struct node *node_create_root(struct node_table *t, struct grant *g, int fd, const struct statx *stx);
 
 /* Opens @name in @dir, never through a symlink. Fills *stx and one reference in *ret. */
-MUST_CHECK int node_walk(struct node_table *t, struct node *dir, const char *name, struct statx *stx, struct node **ret);
-/* As node_walk for a file that was just made and is open as @fd: no other file can get in between. @name NULL: it has none. */
+MUST_CHECK int node_walk(struct node_table *t, struct node *dir, const char *name, struct statx *stx,
+                         struct node **ret);
+/* As node_walk for a file that was just made and is open as @fd: no other file can get in between. @name NULL: it has
+ * none. */
 MUST_CHECK int node_adopt(struct node_table *t, struct node *dir, const char *name, int fd, struct statx *stx,
 			  struct node **ret);
 
@@ -77,7 +81,8 @@ void node_unpin(struct node_table *t, struct node *n);
 void node_unlinked(struct node_table *t, struct node *dir, const char *name);
 void node_renamed(struct node_table *t, struct node *odir, const char *oname, struct node *ndir, const char *nname,
 		  bool exchange);
-void node_named(struct node_table *t, struct node *n, struct node *dir, const char *name); /* a nameless one got a name */
+void node_named(struct node_table *t, struct node *n, struct node *dir,
+                const char *name); /* a nameless one got a name */
 /* Before the last name of a file goes: opens it, so that fids on it stay of use. */
 void node_prepare_unlink(struct node_table *t, struct node *dir, const char *name);
 

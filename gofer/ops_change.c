@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations that change names and attributes. Each asks check.c first; replies carry what the changed directories are now. */
+/* Operations that change names and attributes. Each asks check.c first; replies carry what the changed directories are
+ * now. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading directories. A few directories stay open (streams), so that reading on costs no open. A cookie is the host's own
- * (d_off): it stays good when the directory was closed in between.
+ * Reading directories. A few directories stay open (streams), so that reading on costs no open. A cookie is the host's
+ * own (d_off): it stays good when the directory was closed in between.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Operations that give the sentry a host fd. An fd is all that the sentry needs to read or write the file for as long as it
- * likes, so what it may do is decided here: an fd of a read-only grant, or of a protected file, is never writable.
+ * Operations that give the sentry a host fd. An fd is all that the sentry needs to read or write the file for as long
+ * as it likes, so what it may do is decided here: an fd of a read-only grant, or of a protected file, is never
+ * writable.
  */
 #include <errno.h>
 #include <fcntl.h>

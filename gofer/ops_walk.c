@@ -62,7 +62,8 @@ static int peek_name(struct gofer *g, struct node *dir, const char *name, struct
 }
 
 /* One component. *ret is one reference when @want, else NULL. */
-static int walk_one(struct gofer *g, struct node *dir, const char *name, bool want, struct statx *stx, struct node **ret)
+static int walk_one(struct gofer *g, struct node *dir, const char *name, bool want, struct statx *stx,
+                    struct node **ret)
 {
 	struct file_id id;
 	int r = gofer_check_name(name);

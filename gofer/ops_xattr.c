@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Extended attributes: only user.* of regular files and directories. Others are about the host's security, or about overlays. */
+/* Extended attributes: only user.* of regular files and directories. Others are about the host's security, or about
+ * overlays. */
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each pattern is a small automaton over path components: state i says that its first i components are matched. A set of
- * states is a bit mask. A "**" at position i loops in state i and may match nothing (state i + 1 is then set as well).
+ * Each pattern is a small automaton over path components: state i says that its first i components are matched. A set
+ * of states is a bit mask. A "**" at position i loops in state i and may match nothing (state i + 1 is then set as
+ * well).
  */
 #include "gofer/protect.h"
 

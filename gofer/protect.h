@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Patterns of files that cannot be changed although their grant is rw. "**" stands for any number of components, "*", "?" and
- * "[...]" are within one; letters compare without case, as the host's file system may. A pattern without a slash matches at any
- * depth; one that starts with a slash is compared with the host path, others with the path below the grant.
- * What lies below a match is protected too.
+ * Patterns of files that cannot be changed although their grant is rw. "**" stands for any number of components, "*",
+ * "?" and
+ * "[...]" are within one; letters compare without case, as the host's file system may. A pattern without a slash
+ * matches at any depth; one that starts with a slash is compared with the host path, others with the path below the
+ * grant. What lies below a match is protected too.
  */
 #ifndef SBX_GOFER_PROTECT_H
 #define SBX_GOFER_PROTECT_H
@@ -36,8 +37,8 @@ struct protect_state {
 /* @absolute: patterns with a slash in front are meant, else the others: a path needs one state for each. */
 void protect_start(const struct protect *p, struct protect_state *st, bool absolute);
 void protect_feed(const struct protect *p, struct protect_state *st, const char *name, size_t len);
-/* Some pattern could match below this path in a way that depends on its last names: what is here must not be made a link
- * to elsewhere. */
+/* Some pattern could match below this path in a way that depends on its last names: what is here must not be made a
+ * link to elsewhere. */
 bool protect_on_the_way(const struct protect *p, const struct protect_state *st);
 bool protect_equal(const struct protect *p, const struct protect_state *a, const struct protect_state *b);
 

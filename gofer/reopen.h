@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an O_PATH fd to the file itself, by the magic links of /proc/self/fd: no name is looked up, so there is nothing to
- * race with, and it works in an empty root because the directory was opened before. It is also the working directory, for
- * calls that take only a path.
+ * From an O_PATH fd to the file itself, by the magic links of /proc/self/fd: no name is looked up, so there is nothing
+ * to race with, and it works in an empty root because the directory was opened before. It is also the working
+ * directory, for calls that take only a path.
  */
 #ifndef SBX_GOFER_REOPEN_H
 #define SBX_GOFER_REOPEN_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Watches of directories (inotify) for the sentry's cache of names. The sentry reads a page of counters, one a watch: a counter is
- * raised when somebody other than the sentry changes names or attributes in the directory.
+ * Watches of directories (inotify) for the sentry's cache of names. The sentry reads a page of counters, one a watch: a
+ * counter is raised when somebody other than the sentry changes names or attributes in the directory.
  */
 #ifndef SBX_GOFER_WATCH_H
 #define SBX_GOFER_WATCH_H

@@ -98,11 +98,11 @@ struct platform_info {
 
 /* One change of an address space. All addresses and lengths are page aligned, checked by the caller. */
 enum aspace_opcode {
-	ASPACE_MAP,     /* replaces what is there (as MAP_FIXED) */
+	ASPACE_MAP, /* replaces what is there (as MAP_FIXED) */
 	ASPACE_UNMAP,
 	ASPACE_PROTECT,
-	ASPACE_REMAP,   /* moves [addr, len) to [new_addr, new_len), always fixed; dont_unmap in flags. new_addr == addr:
-			 * grows in place. len 0: the shared memory at addr appears a second time */
+	ASPACE_REMAP, /* moves [addr, len) to [new_addr, new_len), always fixed; dont_unmap in flags. new_addr == addr:
+	               * grows in place. len 0: the shared memory at addr appears a second time */
 	ASPACE_ADVISE,
 };
 
@@ -163,21 +163,23 @@ struct platform_ops {
 
 	/* A fresh context in a fresh, empty aspace (first program). *as gets one reference. */
 	int (*ctx_create)(struct platform *p, struct aspace **as, struct vcpu_ctx **ctx);
-	/* clone(2): @ctx is STOPPED. The child has the parent's registers with rax = 0 (and stack, tls as asked), not yet
-	 * resumed. For FORK *as is a new aspace (one reference), else it is ctx's with one more reference. */
+	/* clone(2): @ctx is STOPPED. The child has the parent's registers with rax = 0 (and stack, tls as asked), not
+	 * yet resumed. For FORK *as is a new aspace (one reference), else it is ctx's with one more reference. */
 	int (*ctx_clone)(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, struct aspace **as,
 			 struct vcpu_ctx **child);
-	/* execve(2): gives an empty aspace, initial FPU state and a STOPPED context for the task of @ctx. When @alone (the
-	 * only context in its aspace) this may happen in place; then *new_ctx == ctx and *as == its aspace with one more
-	 * reference. Otherwise the old context stays STOPPED until ctx_destroy(). Only after success is anything changed. */
+	/* execve(2): gives an empty aspace, initial FPU state and a STOPPED context for the task of @ctx. When @alone
+	 * (the only context in its aspace) this may happen in place; then *new_ctx == ctx and *as == its aspace with
+	 * one more reference. Otherwise the old context stays STOPPED until ctx_destroy(). Only after success is
+	 * anything changed. */
 	int (*ctx_exec)(struct vcpu_ctx *ctx, bool alone, struct aspace **as, struct vcpu_ctx **new_ctx);
-	/* Ends the host thread, in any state, without waiting for the guest's help; NULL is allowed. When it was the last
-	 * of its host process the process ends. */
+	/* Ends the host thread, in any state, without waiting for the guest's help; NULL is allowed. When it was the
+	 * last of its host process the process ends. */
 	void (*ctx_destroy)(struct vcpu_ctx *ctx);
 
 	/* Answers a TRAP_SYSCALL with @result in rax: the fast path. */
 	int (*ctx_return)(struct vcpu_ctx *ctx, int64_t result);
-	/* Continues with the register file as it is (after TRAP_FAULT, TRAP_INTERRUPT, ctx_regs_set, or a new context). */
+	/* Continues with the register file as it is (after TRAP_FAULT, TRAP_INTERRUPT, ctx_regs_set, or a new context).
+	 */
 	int (*ctx_resume)(struct vcpu_ctx *ctx);
 	/* Asks a RUNNING context to stop with TRAP_INTERRUPT. On a STOPPED or DEAD one: nothing. Never waits. */
 	void (*ctx_interrupt)(struct vcpu_ctx *ctx);
@@ -189,20 +191,23 @@ struct platform_ops {
 	int (*ctx_regs_get)(struct vcpu_ctx *ctx, unsigned flags, struct gregs *regs);
 	/* Values are sanitised by the platform: non-canonical rip, forbidden eflags bits never reach the processor. */
 	int (*ctx_regs_set)(struct vcpu_ctx *ctx, unsigned flags, const struct gregs *regs);
-	/* The XSAVE area in standard (not compacted) form with Linux's sw_reserved bytes filled in: get writes *len bytes
-	 * (at most FPU_STATE_MAX). set with len 0 gives the initial state; a state the processor refuses is -EINVAL.
-	 * Both count the end mark (extended_size of sw_reserved); bytes without valid marks are x87 and SSE only, from 512 on. */
+	/* The XSAVE area in standard (not compacted) form with Linux's sw_reserved bytes filled in: get writes *len
+	 * bytes (at most FPU_STATE_MAX). set with len 0 gives the initial state; a state the processor refuses is
+	 * -EINVAL. Both count the end mark (extended_size of sw_reserved); bytes without valid marks are x87 and SSE
+	 * only, from 512 on. */
 	int (*ctx_fpu_get)(struct vcpu_ctx *ctx, void *buf, size_t *len);
 	int (*ctx_fpu_set)(struct vcpu_ctx *ctx, const void *buf, size_t len);
 
-	/* Answers the pending arch_prctl(2) with @code ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS or ARCH_GET_GS by the host's own
-	 * result and resumes, as ASPACE_RESUMED does. 0 or -errno (-EINVAL: another code; then it is not answered). */
+	/* Answers the pending arch_prctl(2) with @code ARCH_SET_FS, ARCH_SET_GS, ARCH_GET_FS or ARCH_GET_GS by the
+	 * host's own result and resumes, as ASPACE_RESUMED does. 0 or -errno (-EINVAL: another code; then it is not
+	 * answered). */
 	int (*ctx_arch_prctl)(struct vcpu_ctx *ctx, int code, uint64_t value);
 
-	/* Executes @ops in order, by the STOPPED context @ctx in its own aspace; stops at the first error and returns it
-	 * (what was done stays done: the caller's VMAs must then be corrected; *done tells how many). With @may_resume and
-	 * n == 1 the platform may let the op's result be the result of ctx's current system call and resume it: it then returns
-	 * ASPACE_RESUMED; for MAP the guest gets addr, for REMAP new_addr, else 0 (or the host's -errno). */
+	/* Executes @ops in order, by the STOPPED context @ctx in its own aspace; stops at the first error and returns
+	 * it (what was done stays done: the caller's VMAs must then be corrected; *done tells how many). With
+	 * @may_resume and n == 1 the platform may let the op's result be the result of ctx's current system call and
+	 * resume it: it then returns ASPACE_RESUMED; for MAP the guest gets addr, for REMAP new_addr, else 0 (or the
+	 * host's -errno). */
 	int64_t (*aspace_apply)(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 				unsigned *done);
 	struct aspace *(*aspace_get)(struct aspace *as);

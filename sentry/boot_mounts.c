@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The root is the root grant below a copy-on-write overlay, or an empty tmpfs when there is none. Above it come /dev,
- * /proc, /sys, /tmp and the grants, shortest path first, so that a nested grant lies on its parent. A grant's parents are
- * made in the overlay where they do not exist: the guest sees directories that hold only what was granted.
+ * /proc, /sys, /tmp and the grants, shortest path first, so that a nested grant lies on its parent. A grant's parents
+ * are made in the overlay where they do not exist: the guest sees directories that hold only what was granted.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -85,7 +85,8 @@ static int mount_on(const char *path, bool dir, struct super *sb, uint32_t flags
 	return err;
 }
 
-/* Directories that stand for hidden ones, and the home: the guest expects them. What is there already stays as it is. */
+/* Directories that stand for hidden ones, and the home: the guest expects them. What is there already stays as it is.
+ */
 static int make_dir(const Sbx__Control__SentryConfig *cfg, const Sbx__Control__EmptyDir *d)
 {
 	struct path parent = { NULL, NULL }, made = { NULL, NULL };
@@ -167,8 +168,8 @@ static uint32_t grant_flags(grant_ptr g)
 }
 
 /*
- * What the host has below these names is hidden in any case: the directories are made without looking. (An overlay's upper
- * does not ask what it covers.)
+ * What the host has below these names is hidden in any case: the directories are made without looking. (An overlay's
+ * upper does not ask what it covers.)
  */
 static int make_places(struct inode *root)
 {
@@ -202,7 +203,8 @@ static int mount_root(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *
 	if (!r && (!root || root->mode == SBX__CONTROL__GRANT_MODE__GRANT_COW))
 		r = make_places(sb->root);
 	if (!r) {
-		r = mount_add(kernel.mnt_ns, sb, NULL, NULL, root ? grant_flags(root) : MNT_NOSUID | MNT_NODEV, "rootfs");
+		r = mount_add(kernel.mnt_ns, sb, NULL, NULL, root ? grant_flags(root) : MNT_NOSUID | MNT_NODEV,
+		              "rootfs");
 		super_put(sb);
 	}
 	return r ? sbx_fail(err, r, "mount the root file system") : 0;
@@ -264,7 +266,8 @@ static int mount_grants(const Sbx__Control__SentryConfig *cfg, struct gofer_conn
 
 		r = grant_super(cfg, sorted[i], gofer, &sb);
 		if (!r) {
-			r = mount_on(sorted[i]->guest_path, S_ISDIR(sb->root->mode), sb, grant_flags(sorted[i]), "grant");
+			r = mount_on(sorted[i]->guest_path, S_ISDIR(sb->root->mode), sb, grant_flags(sorted[i]),
+			             "grant");
 			super_put(sb);
 		}
 		if (r)

@@ -82,7 +82,8 @@ static const char *env_path(const Sbx__Control__SentryConfig *cfg)
 }
 
 /* As execvp(3): tries each directory of PATH; the first that can be opened and run. */
-static int find_program(struct task *t, const Sbx__Control__SentryConfig *cfg, char *path, size_t cap, struct file **ret)
+static int find_program(struct task *t, const Sbx__Control__SentryConfig *cfg, char *path, size_t cap,
+                        struct file **ret)
 {
 	const char *name = cfg->argv[0], *dir = env_path(cfg);
 	int r, seen = -ENOENT;

@@ -26,15 +26,16 @@ struct wire_msg {
 MUST_CHECK int wire_send(int sock, const struct wire_msg *m);
 
 /* Receives one message; fds are CLOEXEC and the caller's. Returns 1, 0 at end of file, or -errno:
- * -EPROTO when the message was truncated, -EMFILE when it is whole and the process has no numbers left for its fds, or they
- * were more than WIRE_FDS_MAX (every received fd is then closed), -EAGAIN with a nonblocking socket. */
+ * -EPROTO when the message was truncated, -EMFILE when it is whole and the process has no numbers left for its fds, or
+ * they were more than WIRE_FDS_MAX (every received fd is then closed), -EAGAIN with a nonblocking socket. */
 MUST_CHECK int wire_recv(int sock, struct wire_msg *m);
 
 /* Closes the fds that are left (>= 0) and forgets them. */
 void wire_close_fds(struct wire_msg *m);
 
 /* A bump arena as a ProtobufCAllocator, so that a message costs no malloc: memory is given out from a fixed
- * buffer and all of it is taken back by wire_arena_reset. An allocation that does not fit fails (unpack returns NULL). */
+ * buffer and all of it is taken back by wire_arena_reset. An allocation that does not fit fails (unpack returns NULL).
+ */
 struct wire_arena {
 	uint8_t *base;
 	size_t cap, used;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stub's first code, freestanding: runs as init (the parent of all stubs, in its own pid namespace where there is one)
- * and as the zygote, of which the sentry makes fresh stubs. Both are trusted until the zygote enters the shim.
+ * The stub's first code, freestanding: runs as init (the parent of all stubs, in its own pid namespace where there is
+ * one) and as the zygote, of which the sentry makes fresh stubs. Both are trusted until the zygote enters the shim.
  *
- * init:   dies with the sentry (PDEATHSIG, handshake), moves vvar and vdso into the reserved range, makes the zygote, waits
- * zygote: slot 0, alternate stack, handlers, no_new_privs, tells the sentry its pid (SO_PASSCRED) and where the vdso is,
- *         installs the filter, enters the shim
+ * init:   dies with the sentry (PDEATHSIG, handshake), moves vvar and vdso into the reserved range, makes the zygote,
+ * waits zygote: slot 0, alternate stack, handlers, no_new_privs, tells the sentry its pid (SO_PASSCRED) and where the
+ * vdso is, installs the filter, enters the shim
  */
 #include <asm/unistd.h>
 #include <linux/audit.h>
@@ -179,7 +179,8 @@ static void move_vdso(struct boot_report *rep)
 static void set_handlers(void)
 {
 	/* SIGILL SIGTRAP SIGBUS SIGFPE SIGSEGV SIGUSR2 SIGSYS go to the shim, all else has its default action. */
-	static const uint64_t ours = 1ul << 4 | 1ul << 5 | 1ul << 7 | 1ul << 8 | 1ul << 11 | 1ul << SHIM_KICK | 1ul << 31;
+	static const uint64_t ours =
+		1ul << 4 | 1ul << 5 | 1ul << 7 | 1ul << 8 | 1ul << 11 | 1ul << SHIM_KICK | 1ul << 31;
 	struct ksigaction sa;
 
 	for (int sig = 1; sig <= 64; sig++) {

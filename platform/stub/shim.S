@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The shim: signal handler and order interpreter of every stub thread. It works in registers alone and trusts no memory;
- * the sentry checks each of its system calls by the address behind the syscall instruction (a "site"), the thread's
+ * The shim: signal handler and order interpreter of every stub thread. It works in registers alone and trusts no
+ * memory; the sentry checks each of its system calls by the address behind the syscall instruction (a "site"), the thread's
  * state and all arguments. rsp never moves: it points at the host kernel's signal frame, [rsp] = restorer,
  * rsp + 8 = struct ucontext. The guest's registers lie there, so all others are free here.
  */

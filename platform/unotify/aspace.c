@@ -2,11 +2,11 @@
 /*
  * Address spaces: changes by orders, and the slots of their threads.
  *
- * An op costs one order; the fds of files are injected into the stopped thread for the time of the batch, which ends with
- * closing them. As all orders of a sandbox are given by one leader that waits for them, no other order can meet these fds.
- * Where the thread is alone in its address space nothing can overtake its change, so it need not be waited for: its own
- * call is continued when it is the very change, or the last order's result goes straight to the guest. What the host
- * then refuses (too many mappings) only the guest gets to know; its next fault there is a SIGSEGV.
+ * An op costs one order; the fds of files are injected into the stopped thread for the time of the batch, which ends
+ * with closing them. As all orders of a sandbox are given by one leader that waits for them, no other order can meet
+ * these fds. Where the thread is alone in its address space nothing can overtake its change, so it need not be waited
+ * for: its own call is continued when it is the very change, or the last order's result goes straight to the guest.
+ * What the host then refuses (too many mappings) only the guest gets to know; its next fault there is a SIGSEGV.
  */
 #include <errno.h>
 #include <stdlib.h>

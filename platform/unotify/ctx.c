@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making contexts. All are born the same way: a stopped thread in the shim is ordered a raw clone(2) whose sixth argument, of
- * which the kernel makes no use, is a random token. The shim never touches that register between the clone and the
- * child's first report, so only the true child can bring the token. A fresh stub is a clone of the zygote, a fork one of
- * the parent (native copy-on-write), a thread or a vfork child one with CLONE_VM on a slot of its own that
+ * Making contexts. All are born the same way: a stopped thread in the shim is ordered a raw clone(2) whose sixth
+ * argument, of which the kernel makes no use, is a random token. The shim never touches that register between the clone
+ * and the child's first report, so only the true child can bring the token. A fresh stub is a clone of the zygote, a
+ * fork one of the parent (native copy-on-write), a thread or a vfork child one with CLONE_VM on a slot of its own that
  * holds a copy of the parent's frame: one rt_sigreturn then loads registers, FPU state and alternate stack.
  */
 #include <errno.h>

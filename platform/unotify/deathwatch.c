@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The helper thread: waits for pidfds of stub processes and for the watchdog timer, notes what happened and wakes the leader.
- * It touches no other state. A process that ends because we said so has had its pidfd closed before and causes no event.
- * A note may be stale (the index was given to another process meanwhile), so the leader asks the pidfd again.
+ * The helper thread: waits for pidfds of stub processes and for the watchdog timer, notes what happened and wakes the
+ * leader. It touches no other state. A process that ends because we said so has had its pidfd closed before and causes
+ * no event. A note may be stale (the index was given to another process meanwhile), so the leader asks the pidfd again.
  */
 #include <errno.h>
 #include <signal.h>

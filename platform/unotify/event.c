@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a notification means: the state machine of unotify_priv.h. Trusted are only the notification's id, pid, nr, arguments
- * and instruction pointer; shim, slots and frames are the guest's memory. A notification is one of
+ * What a notification means: the state machine of unotify_priv.h. Trusted are only the notification's id, pid, nr,
+ * arguments and instruction pointer; shim, slots and frames are the guest's memory. A notification is one of
  *
  *   outside the shim    a system call of the guest               GUEST -> CALL
  *   at site_trap        the same, of a call that traps           GUEST -> SHIM

@@ -2,11 +2,11 @@
 /*
  * The notification fd and the thread that receives from it, the leader.
  *
- * Waking the leader without a race: a waker sets a bit and, when it is the first, sends a signal to the leader. The leader
- * tests the bits and receives in one short piece of assembly, the window. A signal that arrives inside the window, or
- * that interrupts the sleeping ioctl (SA_RESTART has then moved rip back onto the system call), makes the handler move
- * rip to the window's abort label. So between the test and the sleep no wake-up is lost, and a receive costs one
- * system call. RECV takes a notification only when it returns 0, which is behind the window.
+ * Waking the leader without a race: a waker sets a bit and, when it is the first, sends a signal to the leader. The
+ * leader tests the bits and receives in one short piece of assembly, the window. A signal that arrives inside the
+ * window, or that interrupts the sleeping ioctl (SA_RESTART has then moved rip back onto the system call), makes the
+ * handler move rip to the window's abort label. So between the test and the sleep no wake-up is lost, and a receive
+ * costs one system call. RECV takes a notification only when it returns 0, which is behind the window.
  */
 #include <errno.h>
 #include <fcntl.h>

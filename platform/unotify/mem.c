@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guest memory by process_vm_readv(2), through any living thread of the address space. Contexts leave aspace.ctxs before
- * their thread may end by itself, so the tid is not another process's unless the host killed the thread (its number can
- * come back only after a whole round of the host's pid space, long after the death watch has reported it).
+ * Guest memory by process_vm_readv(2), through any living thread of the address space. Contexts leave aspace.ctxs
+ * before their thread may end by itself, so the tid is not another process's unless the host killed the thread (its
+ * number can come back only after a whole round of the host's pid space, long after the death watch has reported it).
  */
 #include <errno.h>
 #include <sys/uio.h>

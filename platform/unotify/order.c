@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Orders: host calls that the shim makes for us. They are written into the order block of the thread's slot, guest memory
- * that its other threads can change at any time; so each call is compared with our own copy when it is notified (event.c)
- * and only then continued. Ordered are only calls whose arguments are values, or point into the shim page.
+ * Orders: host calls that the shim makes for us. They are written into the order block of the thread's slot, guest
+ * memory that its other threads can change at any time; so each call is compared with our own copy when it is notified
+ * (event.c) and only then continued. Ordered are only calls whose arguments are values, or point into the shim page.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host processes of stubs. Children of init, reaped by the kernel; known by pidfd as long as a context lives in them. */
+/* Host processes of stubs. Children of init, reaped by the kernel; known by pidfd as long as a context lives in them.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>

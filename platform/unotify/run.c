@@ -2,9 +2,9 @@
 /*
  * Letting contexts run, stopping them, parking and ending them.
  *
- * Parking: the host kernel walks a listener's outstanding notifications one by one, so of the contexts that wait for long
- * only the last PARK_LIMIT keep theirs. An older one is demoted: brought into the shim and ordered to sleep
- * in the host's rt_sigtimedwait(2) for the kick. Its answer then wakes it by a kick.
+ * Parking: the host kernel walks a listener's outstanding notifications one by one, so of the contexts that wait for
+ * long only the last PARK_LIMIT keep theirs. An older one is demoted: brought into the shim and ordered to sleep in the
+ * host's rt_sigtimedwait(2) for the kick. Its answer then wakes it by a kick.
  *
  * Ending: the last context of a host process takes the process with it. Any other becomes a ghost, which is made to
  * exit(2) from the shim; a ghost that does not come in time costs its process. Ghosts are told by run(), not at once:

@@ -9,8 +9,8 @@
  *   aspace.c mem.c  address spaces, memory     proc.c deathwatch.c  host processes and their deaths
  *
  * A typical sequence: run() -> event_pump() -> listener_recv(), event_handle() queues a TRAP_SYSCALL -> up->trap() ->
- * ops->ctx_return() -> listener_send(). Functions that need the guest thread's help (a kick into the shim, an order) pump
- * events themselves until it has answered; traps of other contexts then stay queued until run() goes on.
+ * ops->ctx_return() -> listener_send(). Functions that need the guest thread's help (a kick into the shim, an order)
+ * pump events themselves until it has answered; traps of other contexts then stay queued until run() goes on.
  */
 #include "platform/unotify/hostcall.h"
 #include "platform/unotify/unotify_priv.h"

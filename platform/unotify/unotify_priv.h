@@ -204,7 +204,8 @@ void unotify_destroy(struct platform *p);
 
 /* listener.c: the notification fd, its leader, waking the leader */
 int listener_init_leader(struct platform *p, struct fpu_layout *fpu);
-/* Receives one notification: 0, -EINTR after a wake-up, -ENOENT for one that vanished, -ENOTCONN when no stub is left. */
+/* Receives one notification: 0, -EINTR after a wake-up, -ENOENT for one that vanished, -ENOTCONN when no stub is left.
+ */
 int listener_recv(struct platform *p, struct seccomp_notif *n);
 int listener_send(struct platform *p, uint64_t id, int64_t val);
 int listener_continue(struct platform *p, uint64_t id);
@@ -231,7 +232,8 @@ static inline void order_add(struct order_batch *b, uint64_t nr, uint64_t a0, ui
 /* Hands @n orders to @c (SHIM) with a SHIM_ORDER* command and returns at once; @orders must live until it is done.
  * @rax: also put into the frame (for SHIM_ORDER_KEEP), or NULL. 0 or -ESRCH. */
 int order_send(struct uctx *c, const struct order *orders, unsigned n, unsigned cmd, const uint64_t *rax);
-/* Executes @b and waits. Returns the number of orders that succeeded, *result is of the last one executed; or -ESRCH. */
+/* Executes @b and waits. Returns the number of orders that succeeded, *result is of the last one executed; or -ESRCH.
+ */
 int order_run(struct uctx *c, const struct order_batch *b, int64_t *result);
 /* A single order: its result, or -ESRCH. */
 int64_t order_run1(struct uctx *c, const struct order *o);

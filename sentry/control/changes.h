@@ -16,7 +16,8 @@ struct change_list {
 	size_t cap, budget;
 };
 
-/* Collects the changes of all mounts, as many as fit in @budget bytes when packed. An error leaves what was found so far. */
+/* Collects the changes of all mounts, as many as fit in @budget bytes when packed. An error leaves what was found so
+ * far. */
 MUST_CHECK int change_list_fill(struct change_list *l, size_t budget);
 void change_list_fini(struct change_list *l);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking ahead: the lookup of one component of a path asks for those that follow it in the same message. What came back is
- * kept for the lookups that come next, and is not true any more once another message was sent. The directories on the way get
- * ids, because what is asked of them later needs one; the last name is looked at by attributes, as ever.
+ * Looking ahead: the lookup of one component of a path asks for those that follow it in the same message. What came
+ * back is kept for the lookups that come next, and is not true any more once another message was sent. The directories
+ * on the way get ids, because what is asked of them later needs one; the last name is looked at by attributes, as ever.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes of names and attributes. What the gofer's reply tells goes to the caches at once; it is the truth of that moment. */
+/* Changes of names and attributes. What the gofer's reply tells goes to the caches at once; it is the truth of that
+ * moment. */
 #include <errno.h>
 #include <linux/fs.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /*
  * Requests to the gofer: the leader sends one and waits for its answer.
  *
- * A call is built on the caller's stack: gofer_call_init, the operation's fields in c->req, ids by gofer_call_fid (which
- * puts a walk in front when the inode has none), gofer_call_run, use of c->rep, gofer_call_end.
+ * A call is built on the caller's stack: gofer_call_init, the operation's fields in c->req, ids by gofer_call_fid
+ * (which puts a walk in front when the inode has none), gofer_call_run, use of c->rep, gofer_call_end.
  */
 #include <errno.h>
 #include <stdlib.h>

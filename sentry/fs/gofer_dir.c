@@ -17,8 +17,8 @@ static const char *name_str(const struct qname *q, char buf[NAME_MAX_LINUX + 1])
 }
 
 /*
- * Should this directory be listed, as many of its names are asked for? Names on the way to others do not count: that there
- * are many paths through a directory says little about its files, and a lookup of such a name looks ahead.
+ * Should this directory be listed, as many of its names are asked for? Names on the way to others do not count: that
+ * there are many paths through a directory says little about its files, and a lookup of such a name looks ahead.
  */
 static bool want_listing(struct gofer_inode *dir, const struct qname *q)
 {
@@ -201,7 +201,8 @@ static bool emit_one(struct file *f, struct dir_emit *e, const struct gofer_list
 	const char *name = l->names + ent->name;
 	uint64_t ino;
 
-	if (!(ent->flags & ENT_ATTR) && name[0] == '.' && ent->name_len <= 2 && (ent->name_len == 1 || name[1] == '.')) {
+	if (!(ent->flags & ENT_ATTR) && name[0] == '.' && ent->name_len <= 2 &&
+	    (ent->name_len == 1 || name[1] == '.')) {
 		struct inode *up = ent->name_len == 2 && dir->parent ? &dir->parent->inode : f->inode;
 
 		ino = up->ino;

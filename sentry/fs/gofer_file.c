@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open regular files of a grant. The gofer donates a host fd, and data moves through that. One read-only and one writable fd
- * at most serve all opens of an inode; a read-only one is kept for a while after the last close, so that opening a file again
- * costs no round trip. A writable one is closed at once: while it is open the host could not run the file (ETXTBSY).
+ * Open regular files of a grant. The gofer donates a host fd, and data moves through that. One read-only and one
+ * writable fd at most serve all opens of an inode; a read-only one is kept for a while after the last close, so that
+ * opening a file again costs no round trip. A writable one is closed at once: while it is open the host could not run
+ * the file (ETXTBSY).
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Inodes of a grant: found by the host's device and inode number, placed by parent and name, with attributes that are
- * trusted for a time. An inode without an id may be given one at any time by walking to its place; when the host has moved
- * something else there it is stale (gofer_stale), which makes the dentry cache look again.
+ * trusted for a time. An inode without an id may be given one at any time by walking to its place; when the host has
+ * moved something else there it is stale (gofer_stale), which makes the dentry cache look again.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -176,8 +176,8 @@ static struct gofer_inode *inode_make(struct gofer_fs *fs, const Sbx__Gofer__Att
 	return gi;
 }
 
-int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name, const Sbx__Gofer__Attr *a, uint64_t until,
-	       struct gofer_inode **ret)
+int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name, const Sbx__Gofer__Attr *a,
+               uint64_t until, struct gofer_inode **ret)
 {
 	struct gofer_inode *gi = gofer_inode_peek(fs, a->dev, a->ino);
 	int r;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What was read of a directory: names with attributes, in the host's order. One that was read from the start to the end answers
- * lookups, also of names that are not there, without asking the gofer; so a walk over a tree costs a round trip a directory.
+ * What was read of a directory: names with attributes, in the host's order. One that was read from the start to the end
+ * answers lookups, also of names that are not there, without asking the gofer; so a walk over a tree costs a round trip
+ * a directory.
  *
- * A listing may also be a part from the middle (start is not 0): it then only serves readers. Names that we make are added
- * for lookups (ENT_ADDED) but cannot be put in order: a reader that starts anew reads the directory again.
+ * A listing may also be a part from the middle (start is not 0): it then only serves readers. Names that we make are
+ * added for lookups (ENT_ADDED) but cannot be put in order: a reader that starts anew reads the directory again.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -3,8 +3,9 @@
  * The gofer client: private to sentry/fs/gofer_*.c.
  *
  * A host file has one inode for each (device, inode number) of a grant. An inode knows the place where it was last seen
- * (parent and name) and is given an id of the gofer's (fid) only when an operation needs one: most files are looked up and
- * looked at by attributes alone. A request that needs the id of an inode without one walks there in the same message.
+ * (parent and name) and is given an id of the gofer's (fid) only when an operation needs one: most files are looked up
+ * and looked at by attributes alone. A request that needs the id of an inode without one walks there in the same
+ * message.
  *
  * What is cached of a live grant is trusted for GOFER_TRUST_NS; of a stable one for good.
  */
@@ -179,14 +180,15 @@ MUST_CHECK int gofer_ahead_take(struct gofer_inode *dir, const struct qname *q, 
 void gofer_ahead_clear(struct gofer_conn *c);
 
 /* gofer_reply.c: replies come from another process; nothing in them is used before it was looked at. */
-MUST_CHECK int gofer_reply_parse(const uint8_t *buf, size_t len, struct wire_arena *arena, const Sbx__Gofer__Reply **ret);
+MUST_CHECK int gofer_reply_parse(const uint8_t *buf, size_t len, struct wire_arena *arena,
+                                 const Sbx__Gofer__Reply **ret);
 bool gofer_attr_sane(const Sbx__Gofer__Attr *a);
 
 /* gofer_inode.c */
 
 /* The inode of what @attr describes, found at @name in @parent (NULL: a root, or without a place). One reference. */
-MUST_CHECK int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name, const Sbx__Gofer__Attr *attr,
-			  uint64_t until, struct gofer_inode **ret);
+MUST_CHECK int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name,
+                          const Sbx__Gofer__Attr *attr, uint64_t until, struct gofer_inode **ret);
 void gofer_attr_set(struct gofer_inode *gi, const Sbx__Gofer__Attr *attr, uint64_t until);
 struct gofer_inode *gofer_inode_peek(struct gofer_fs *fs, uint64_t dev, uint64_t ino);
 uint64_t gofer_guest_ino(const struct gofer_fs *fs, uint64_t dev, uint64_t ino);
@@ -255,7 +257,8 @@ void gofer_ent_attr(const struct gofer_ent *e, Sbx__Gofer__Attr *a);
 /* gofer_file.c */
 extern const struct file_ops gofer_file_ops;
 int gofer_open(struct inode *in, struct file *f);
-/* The fd of a reply becomes the inode's writable or readable host fd, without a user yet. Consumes @fd. NULL: no memory. */
+/* The fd of a reply becomes the inode's writable or readable host fd, without a user yet. Consumes @fd. NULL: no
+ * memory. */
 struct gofer_hfd *gofer_hfd_install(struct gofer_inode *gi, int fd, bool readable, bool writable);
 bool gofer_hfd_drop_all_idle(struct gofer_conn *c); /* of all inodes; false: there were none */
 void gofer_hfd_drop_idle(struct gofer_inode *gi); /* closes what nobody uses */

@@ -2,9 +2,9 @@
 /*
  * Ends of tasks and groups.
  *
- * task_exit() takes everything from a thread and removes it from its group; a thread that is no leader is gone with that,
- * the leader stays as a zombie. With the last thread the group is dead (tgroup_finish): its children
- * get a new parent, its own parent is told, and tgroup_reap() follows from wait(2), or at once when the parent never waits.
+ * task_exit() takes everything from a thread and removes it from its group; a thread that is no leader is gone with
+ * that, the leader stays as a zombie. With the last thread the group is dead (tgroup_finish): its children get a new
+ * parent, its own parent is told, and tgroup_reap() follows from wait(2), or at once when the parent never waits.
  *
  * tgroup_exit() ends all threads. Their host threads are destroyed first, all but one that keeps the address space
  * alive, so that no guest code of the process runs while its robust mutexes are handed on.
@@ -94,7 +94,8 @@ static void reparent(struct tgroup *child, struct tgroup *reaper)
 	list_del(&child->sibling);
 	list_add_tail(&reaper->children, &child->sibling);
 	child->parent = reaper;
-	child->parent_tid = reaper->n_tasks ? list_first_entry(&reaper->tasks, struct task, tg_node)->tid : reaper->tgid;
+	child->parent_tid =
+		reaper->n_tasks ? list_first_entry(&reaper->tasks, struct task, tg_node)->tid : reaper->tgid;
 	child->exit_signal = SIGCHLD;
 	if (child->dead) {
 		int st = tgroup_exit_status(child);

@@ -89,8 +89,8 @@ void kernel_shutdown(void);
 /* Random bytes for the guest and for ourselves. */
 void kernel_random(void *buf, size_t n);
 
-/* Tells that the current call of @t waits (no longer waits) for bytes from the caller's standard input. Undone by itself
- * when the call runs again. When nothing else can run for INPUT_WAIT_NS, report->waiting_for_input is called. */
+/* Tells that the current call of @t waits (no longer waits) for bytes from the caller's standard input. Undone by
+ * itself when the call runs again. When nothing else can run for INPUT_WAIT_NS, report->waiting_for_input is called. */
 #define INPUT_WAIT_NS (200 * 1000000ull)
 void kernel_note_input_wait(struct task *t, bool waiting);
 

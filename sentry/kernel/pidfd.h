@@ -18,7 +18,8 @@ struct tgroup;
 
 /* @flags: O_NONBLOCK or 0. *ret is the caller's. 0 or -ENOMEM, -ENFILE. */
 MUST_CHECK int pidfd_create(struct tgroup *tg, uint32_t flags, struct file **ret);
-/* The group of descriptor @fd of @t, counted in *ret; -EBADF when it is no pidfd. @nonblock (may be NULL): O_NONBLOCK is set. */
+/* The group of descriptor @fd of @t, counted in *ret; -EBADF when it is no pidfd. @nonblock (may be NULL): O_NONBLOCK
+ * is set. */
 MUST_CHECK int pidfd_tgroup(struct task *t, int fd, struct tgroup **ret, bool *nonblock);
 /* Borrowed, or NULL when @f is no pidfd: for /proc/PID/fdinfo. */
 struct tgroup *pidfd_peek(const struct file *f);

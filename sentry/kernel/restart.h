@@ -7,7 +7,8 @@
 #define ERESTARTSYS     512 /* restarted when the handler has SA_RESTART, else EINTR */
 #define ERESTARTNOINTR  513 /* always restarted */
 #define ERESTARTNOHAND  514 /* restarted only when no handler runs, else EINTR */
-#define ERESTART_BLOCK  516 /* as ERESTARTNOHAND, and the restart keeps task->op (deadline, progress): nanosleep, poll, futex */
+#define ERESTART_BLOCK                                                                                                 \
+	516 /* as ERESTARTNOHAND, and the restart keeps task->op (deadline, progress): nanosleep, poll, futex */
 
 /* The call registered on wait queues and will be run again from the start, with task->op kept. */
 #define SYS_BLOCKED     (-4096 - 1)

@@ -8,8 +8,8 @@
  *
  *	if (sig_exit_work(t, result)) {
  *		switch (sig_deliver(t, &result)) {
- *		case SIGD_NONE:        break; // answer with result: no restart code any more
- *		case SIGD_RERUN:       ...    // see below
+ *		case SIGD_NONE:        break; -- answer with result: no restart code any more
+ *		case SIGD_RERUN:       ...    -- see below
  *		case SIGD_RESUME_REGS: ctx_resume(t->ctx); return;
  *		case SIGD_STOPPED:     ctx_parked(t->ctx); return;
  *		case SIGD_GONE:        return;
@@ -22,7 +22,7 @@
  *
  * The run queue, for a task that it takes off:
  *
- *	if (sig_unpark(t, &result))  // t was stopped, its call has been run already
+ *	if (sig_unpark(t, &result))  -- t was stopped, its call has been run already
  *		exit path with result
  *	else
  *		run the call

@@ -2,10 +2,10 @@
 /*
  * Tasks as objects: references, tables, limits, the first process.
  *
- * References. The pid table holds one on each task that has a number (task_publish), a group one on its leader, a task one
- * on its group; a group itself is born with one that tgroup_reap() drops, which also cuts group and leader
- * apart. Others hold references only for the time of a call, or from objects such as pidfds. A task without references
- * is freed by task_bury() at the end of the trap: what handles the trap needs none of its own.
+ * References. The pid table holds one on each task that has a number (task_publish), a group one on its leader, a task
+ * one on its group; a group itself is born with one that tgroup_reap() drops, which also cuts group and leader apart.
+ * Others hold references only for the time of a call, or from objects such as pidfds. A task without references is
+ * freed by task_bury() at the end of the trap: what handles the trap needs none of its own.
  */
 #include "sentry/kernel/task.h"
 

@@ -51,8 +51,8 @@ int tgroup_exit_status(const struct tgroup *tg);
 /* Lets the parent of a vfork go on. */
 void task_vfork_done(struct task *t);
 
-/* The exit path: gives the outcome of a stopped task's call (ignored when !in_syscall) to the guest, after signals. A new
- * task enters the guest this way too. */
+/* The exit path: gives the outcome of a stopped task's call (ignored when !in_syscall) to the guest, after signals. A
+ * new task enters the guest this way too. */
 void task_leave(struct task *t, int64_t result);
 
 /* Runs woken calls until none is left or the turn is over. */

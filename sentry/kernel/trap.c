@@ -5,11 +5,12 @@
  * kernel_trap() is called for each stop of a context. A system call is noted in task->op and run by call_run(); its
  * result goes out by task_leave(), which first lets signals act (sig_deliver.h). A call that must wait has
  * registered itself and returns SYS_BLOCKED: the trap stays unanswered, the task sleeps without a thread. What
- * wakes it puts it on kernel.runq, and runq_drain() runs the call again from its start, at the end of the trap that woke it
- * or from kernel_idle().
+ * wakes it puts it on kernel.runq, and runq_drain() runs the call again from its start, at the end of the trap that
+ * woke it or from kernel_idle().
  *
  * Invariants: no restart code and no SYS_* value is ever answered to the guest (answer()); task->op has no
- * registrations, deadline or data while guest code runs; the kernel lock is held by everything here but the two entries.
+ * registrations, deadline or data while guest code runs; the kernel lock is held by everything here but the two
+ * entries.
  */
 #include <errno.h>
 #include <signal.h>

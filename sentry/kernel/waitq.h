@@ -9,7 +9,7 @@
  *		n = pipe_take(...);
  *		if (n != -EAGAIN || nonblocking) return n;
  *		task_wait_on(t, &pipe->wq, POLLIN | POLLHUP);
- *		return task_block(t, -ERESTARTSYS);     // SYS_BLOCKED, or -ERESTARTSYS when a signal is pending
+ *		return task_block(t, -ERESTARTSYS);     -- SYS_BLOCKED, or -ERESTARTSYS when a signal is pending
  *	}
  *
  * waitq_wake() only moves the tasks to the run queue; they run when the current trap is done.
@@ -33,7 +33,8 @@ struct waiter {
 	struct list node;  /* on a waitq, or alone */
 	uint32_t events;   /* POLL* mask: woken when it meets the mask of the wake; POLLERR and POLLHUP always meet */
 	bool exclusive;    /* a wake with n counts it */
-	/* Called with the waiter still queued; it may remove itself. Must not wake other queues recursively, epoll excepted. */
+	/* Called with the waiter still queued; it may remove itself. Must not wake other queues recursively, epoll
+	 * excepted. */
 	void (*wake)(struct waiter *w, uint32_t events);
 };
 

@@ -82,9 +82,9 @@ static int name_of(struct task *t, const struct file *f, char *buf, size_t cap)
 	int n;
 
 	if (!f->dentry) {
-		return snprintf(buf, cap, "%s", f->anon_name ? f->anon_name : "") < (int)cap
-		               ? 0
-		               : -ENAMETOOLONG;
+		/* A memfd, or a file of the caller's: an absolute name as memfd_create(2) has it. */
+		n = snprintf(buf, cap, "/memfd:%s (deleted)", f->anon_name ? f->anon_name : "");
+		return n < (int)cap ? 0 : -ENAMETOOLONG;
 	}
 	n = path_name(&p, &t->fs->root, buf, cap);
 	return n < 0 ? n : 0;

@@ -87,9 +87,11 @@ static int cred_in(struct task *t, const void *data, size_t len, struct sock_msg
 	memcpy(&m->cred, data, sizeof(m->cred));
 	if (m->cred.pid != t->tg->tgid && !cred_has_cap(c, CAP_SYS_ADMIN_NR))
 		return -EPERM;
-	if (m->cred.uid != c->uid && m->cred.uid != c->euid && m->cred.uid != c->suid && !cred_has_cap(c, CAP_SETUID_NR))
+	if (m->cred.uid != c->uid && m->cred.uid != c->euid && m->cred.uid != c->suid &&
+	    !cred_has_cap(c, CAP_SETUID_NR))
 		return -EPERM;
-	if (m->cred.gid != c->gid && m->cred.gid != c->egid && m->cred.gid != c->sgid && !cred_has_cap(c, CAP_SETGID_NR))
+	if (m->cred.gid != c->gid && m->cred.gid != c->egid && m->cred.gid != c->sgid &&
+	    !cred_has_cap(c, CAP_SETGID_NR))
 		return -EPERM;
 	m->has_cred = true;
 	return 0;

@@ -3,9 +3,9 @@
  * AF_UNIX sockets: unix(7). Stream, datagram and seqpacket; addresses in the file system and abstract ones. They exist
  * inside the sandbox only.
  *
- * States of a stream or seqpacket socket: NEW -> LISTENING, or NEW -> CONNECTED by connect (its server half waits in the
- * listener's backlog, already connected) -> CLOSED. Peers hold a counted reference on each other; unlinking takes both.
- * A message lies in the receiver's queue with the credentials and files that came with it.
+ * States of a stream or seqpacket socket: NEW -> LISTENING, or NEW -> CONNECTED by connect (its server half waits in
+ * the listener's backlog, already connected) -> CLOSED. Peers hold a counted reference on each other; unlinking takes
+ * both. A message lies in the receiver's queue with the credentials and files that came with it.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -81,7 +81,8 @@ static int64_t send_all(struct task *t, struct file *in, uint64_t pos, struct fi
 	return done ? (int64_t)done : r;
 }
 
-/* The position of a description: that of the caller's own files is the host's, shared with whoever else has them open. */
+/* The position of a description: that of the caller's own files is the host's, shared with whoever else has them open.
+ */
 static int64_t pos_get(struct file *f, uint64_t *pos)
 {
 	int64_t r = vfs_llseek(f, 0, SEEK_CUR);

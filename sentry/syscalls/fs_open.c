@@ -14,11 +14,12 @@
 #include "sentry/vfs/open.h"
 #include "sentry/vfs/vfs.h"
 
-#define O_KNOWN \
-	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_ASYNC | O_DIRECT | 0100000 | \
-	 O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_PATH | O_TMPFILE)
-#define RESOLVE_KNOWN \
-	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_CACHED)
+#define O_KNOWN                                                                                                        \
+	(O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_SYNC | O_ASYNC | O_DIRECT |     \
+	 0100000 | O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_PATH | O_TMPFILE)
+#define RESOLVE_KNOWN                                                                                                  \
+	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_IN_ROOT |           \
+	 RESOLVE_CACHED)
 
 /* @flags and @mode are checked. */
 static int64_t do_open(struct task *t, int dirfd, uaddr_t path, uint32_t flags, uint32_t mode, unsigned walk_flags)

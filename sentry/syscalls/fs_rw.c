@@ -174,7 +174,8 @@ int64_t sys_readv(struct task *t, const struct sysargs *a)
 
 int64_t sys_writev(struct task *t, const struct sysargs *a)
 {
-	return do_vec(t, &(struct vec_call){ .fd = ARG_INT(a, 0), .iov = ARG_PTR(a, 1), .n = ARG_U64(a, 2), .out = true });
+	return do_vec(t,
+	              &(struct vec_call){ .fd = ARG_INT(a, 0), .iov = ARG_PTR(a, 1), .n = ARG_U64(a, 2), .out = true });
 }
 
 /* The high half of the position, the fifth argument, is shifted out on a 64-bit machine. */

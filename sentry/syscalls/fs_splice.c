@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * splice, tee and vmsplice. There are no pages to move: they copy through a buffer of the sentry. One call moves at most
- * one buffer, as it may move less than asked. Bytes leave a pipe only when they have arrived, and are read from elsewhere
- * only when the pipe has room: nothing is lost when a call has to wait.
+ * splice, tee and vmsplice. There are no pages to move: they copy through a buffer of the sentry. One call moves at
+ * most one buffer, as it may move less than asked. Bytes leave a pipe only when they have arrived, and are read from
+ * elsewhere only when the pipe has room: nothing is lost when a call has to wait.
  */
 #include "sentry/syscalls/fs_splice.h"
 

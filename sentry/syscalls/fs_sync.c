@@ -15,7 +15,8 @@
 #include "sentry/vfs/fdtable.h"
 #include "sentry/vfs/vfs.h"
 
-/* The combinations of fallocate(2): one kind of operation, with KEEP_SIZE or without. Linux: vfs_fallocate since 6.12. */
+/* The combinations of fallocate(2): one kind of operation, with KEEP_SIZE or without. Linux: vfs_fallocate since 6.12.
+ */
 static int check_falloc_mode(int mode)
 {
 	bool keep = mode & FALLOC_FL_KEEP_SIZE;

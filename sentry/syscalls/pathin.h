@@ -18,8 +18,8 @@ struct pathbuf {
 MUST_CHECK int path_in(struct task *t, uaddr_t src, struct pathbuf *p);
 
 /*
- * Copies in and walks. @at_flags: AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW and AT_EMPTY_PATH count, others are the caller's
- * to check; @follow: without either of the first two.
+ * Copies in and walks. @at_flags: AT_SYMLINK_NOFOLLOW, AT_SYMLINK_FOLLOW and AT_EMPTY_PATH count, others are the
+ * caller's to check; @follow: without either of the first two.
  */
 MUST_CHECK int path_walk_user(struct task *t, int dirfd, uaddr_t src, int at_flags, bool follow, struct path *out);
 

@@ -129,8 +129,8 @@ static int64_t pr_set_securebits(struct task *t, const struct sysargs *a)
 	uint32_t locked = (old & SECURE_ALL_LOCKS) >> 1;
 
 	/* capabilities(7): locked bits stay, locks stay, no unknown bits, and CAP_SETPCAP. */
-	if ((locked & (old ^ new)) || (old & SECURE_ALL_LOCKS & ~new) || (new & ~(SECURE_ALL_BITS | SECURE_ALL_LOCKS)) ||
-	    !cred_has_cap(t->cred, CAP_SETPCAP))
+	if ((locked & (old ^ new)) || (old & SECURE_ALL_LOCKS & ~new) ||
+	    (new & ~(SECURE_ALL_BITS | SECURE_ALL_LOCKS)) || !cred_has_cap(t->cred, CAP_SETPCAP))
 		return -EPERM;
 	return set_securebits(t, (uint32_t)new);
 }
@@ -170,8 +170,8 @@ static int64_t pr_cap_ambient(struct task *t, const struct sysargs *a)
 	bit = CAP_BIT(cap);
 	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_IS_SET)
 		return !!(t->cred->cap_ambient & bit);
-	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_RAISE &&
-	    (!(t->cred->cap_permitted & t->cred->cap_inheritable & bit) || (t->cred->securebits & SECBIT_NO_CAP_AMBIENT_RAISE)))
+	if (ARG_U64(a, 1) == PR_CAP_AMBIENT_RAISE && (!(t->cred->cap_permitted & t->cred->cap_inheritable & bit) ||
+	                                              (t->cred->securebits & SECBIT_NO_CAP_AMBIENT_RAISE)))
 		return -EPERM;
 	c = cred_copy(t->cred);
 	if (!c)

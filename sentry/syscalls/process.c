@@ -156,7 +156,8 @@ int64_t sys_exit_group(struct task *t, const struct sysargs *a)
 	return SYS_NO_RETURN;
 }
 
-/* The rusage and status of a child that is already reaped: a bad pointer is EFAULT, and the child is gone, as in Linux. */
+/* The rusage and status of a child that is already reaped: a bad pointer is EFAULT, and the child is gone, as in Linux.
+ */
 static int wait_copy_out(struct task *t, const struct wait_result *res, uaddr_t status, uaddr_t rusage)
 {
 	struct linux_rusage ru;

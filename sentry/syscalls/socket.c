@@ -377,9 +377,10 @@ static int64_t do_recvmsg(struct task *t, struct file *f, uaddr_t p, int flags)
 	if (copy_in(t, p, &hdr, sizeof(hdr)))
 		return -EFAULT;
 	r = sock_recvmsg(t, f, &hdr, flags);
-	if (r >= 0 && (copy_out(t, p + offsetof(struct linux_msghdr, namelen), &hdr.namelen, sizeof(hdr.namelen)) ||
-		       copy_out(t, p + offsetof(struct linux_msghdr, controllen), &hdr.controllen, sizeof(hdr.controllen)) ||
-		       copy_out(t, p + offsetof(struct linux_msghdr, flags), &hdr.flags, sizeof(hdr.flags))))
+	if (r >= 0 &&
+	    (copy_out(t, p + offsetof(struct linux_msghdr, namelen), &hdr.namelen, sizeof(hdr.namelen)) ||
+	     copy_out(t, p + offsetof(struct linux_msghdr, controllen), &hdr.controllen, sizeof(hdr.controllen)) ||
+	     copy_out(t, p + offsetof(struct linux_msghdr, flags), &hdr.flags, sizeof(hdr.flags))))
 		r = -EFAULT;
 	return r;
 }

@@ -6,8 +6,8 @@
  *   unused, hashed     dentry_put() of the last reference: on the LRU until found again or shrunk
  *   in use, unhashed   dentry_remove() or dentry_drop() while others hold it: freed by the last dentry_put()
  *
- * A dentry holds its parent, so only leaves are on the LRU and shrinking goes upwards. Counts are plain integers: all of
- * this is under the kernel lock.
+ * A dentry holds its parent, so only leaves are on the LRU and shrinking goes upwards. Counts are plain integers: all
+ * of this is under the kernel lock.
  *
  * A directory has at most one dentry (inode->alias). When the file system finds a directory under another name than the
  * cached one (the host renamed it), the old dentry moves there with all that is below it.

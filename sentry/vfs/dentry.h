@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dentry cache, mounts and path walk. A dentry names an inode in a directory; a negative one (inode NULL) says there is
- * none. Unused dentries stay on an LRU bounded by DENTRY_CACHE_MAX.
+ * The dentry cache, mounts and path walk. A dentry names an inode in a directory; a negative one (inode NULL) says
+ * there is none. Unused dentries stay on an LRU bounded by DENTRY_CACHE_MAX.
  */
 #ifndef SBX_SENTRY_VFS_DENTRY_H
 #define SBX_SENTRY_VFS_DENTRY_H
@@ -49,8 +49,8 @@ static inline bool dentry_is_root(const struct dentry *d)
 	return d->parent == d;
 }
 
-/* @name in the directory @parent, from the cache or the file system: counted, and negative for a missing name. -ENOTDIR,
- * -ENOENT (a removed directory), -ENAMETOOLONG, -ENOMEM or what the file system says. */
+/* @name in the directory @parent, from the cache or the file system: counted, and negative for a missing name.
+ * -ENOTDIR, -ENOENT (a removed directory), -ENAMETOOLONG, -ENOMEM or what the file system says. */
 MUST_CHECK int dentry_lookup(struct dentry *parent, const char *name, size_t len, struct dentry **ret);
 /* The component that a path walk is at. */
 MUST_CHECK int dentry_lookup_walk(struct dentry *parent, const struct walk *w, struct dentry **ret);
@@ -104,8 +104,8 @@ struct mount *mount_peek(const struct mount *parent, const struct dentry *d);
 /* Takes @m, on which nothing else is mounted, out of the tree; places in it stay valid. -EBUSY. */
 MUST_CHECK int mount_remove(struct mount_ns *ns, struct mount *m);
 /* Mounts @sb's root (a reference is taken) on a place; NULL parent makes the root of @ns. */
-MUST_CHECK int mount_add(struct mount_ns *ns, struct super *sb, struct mount *parent, struct dentry *mountpoint, uint32_t flags,
-	      const char *source);
+MUST_CHECK int mount_add(struct mount_ns *ns, struct super *sb, struct mount *parent, struct dentry *mountpoint,
+                         uint32_t flags, const char *source);
 
 /* A place in the tree: both counted. */
 struct path {
@@ -145,15 +145,17 @@ struct fs_ctx *fs_ctx_copy(const struct fs_ctx *fs);
 #define WALK_IN_ROOT    256u
 
 /* Resolves a guest path for @t from @dirfd (AT_FDCWD). Checks search permission on the way. On success *out is the
- * caller's. With WALK_CREATE and a trailing slash on a missing name: -ENOENT, or the dentry with *trailing set for mkdir. */
+ * caller's. With WALK_CREATE and a trailing slash on a missing name: -ENOENT, or the dentry with *trailing set for
+ * mkdir. */
 MUST_CHECK int path_walk(struct task *t, int dirfd, const char *path, unsigned flags, struct path *out);
 /* As path_walk, but from a given place (kernel use; t may be NULL for no permission checks). */
-MUST_CHECK int path_walk_at(struct task *t, const struct path *from, const char *path, unsigned flags, struct path *out);
+MUST_CHECK int path_walk_at(struct task *t, const struct path *from, const char *path, unsigned flags,
+                            struct path *out);
 /* Resolves all but the last component: *dir is the directory, @name (buffer of NAME_MAX_LINUX + 1) the last name, NUL
  * terminated; "." , ".." and "/" are left to the caller as *kind. */
 enum last_kind { LAST_NORM, LAST_DOT, LAST_DOTDOT, LAST_ROOT };
-MUST_CHECK int path_walk_parent(struct task *t, int dirfd, const char *path, unsigned flags, struct path *dir, char *name,
-		     enum last_kind *kind, bool *trailing_slash);
+MUST_CHECK int path_walk_parent(struct task *t, int dirfd, const char *path, unsigned flags, struct path *dir,
+                                char *name, enum last_kind *kind, bool *trailing_slash);
 
 /* A piece of a path that is being walked. */
 struct name_ref {
@@ -161,12 +163,13 @@ struct name_ref {
 	uint32_t len;
 };
 
-/* The components that follow the one that is being looked up, @max at most and none behind a "." or "..": a guess, because
- * symlinks and mounts may lead elsewhere. Returns their number. */
+/* The components that follow the one that is being looked up, @max at most and none behind a "." or "..": a guess,
+ * because symlinks and mounts may lead elsewhere. Returns their number. */
 unsigned walk_ahead(const struct walk *w, struct name_ref *v, unsigned max);
 
-/* Absolute guest path of a place as seen from @root (NULL: of the namespace), into buf: length without the NUL, or -ENAMETOOLONG;
- * " (deleted)" is appended when it is unlinked, "(unreachable)" put before when outside root. Of a loose one: its name. */
+/* Absolute guest path of a place as seen from @root (NULL: of the namespace), into buf: length without the NUL, or
+ * -ENAMETOOLONG; " (deleted)" is appended when it is unlinked, "(unreachable)" put before when outside root. Of a loose
+ * one: its name. */
 MUST_CHECK int path_name(const struct path *p, const struct path *root, char *buf, size_t cap);
 
 #endif

@@ -68,7 +68,7 @@ static struct mount *anon_mount(void)
 		ref_init(&m.ref);
 		m.sb = super_get(anon_super());
 		m.source = "anon_inodefs";
-		m.flags = MNT_NOSUID | MNT_NOEXEC;
+		m.flags = MNT_NOSUID; /* memfds may be executed */
 	}
 	return &m;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Open file descriptions and the operations behind them. A file system embeds struct file in its own type (container_of)
- * when it needs state per open; the size is given by file_ops.file_size.
+ * Open file descriptions and the operations behind them. A file system embeds struct file in its own type
+ * (container_of) when it needs state per open; the size is given by file_ops.file_size.
  */
 #ifndef SBX_SENTRY_VFS_FILE_H
 #define SBX_SENTRY_VFS_FILE_H
@@ -22,28 +22,30 @@ struct task;
 struct uio;
 struct waitq;
 
-/* Receives directory entries; returns false when its buffer is full (the entry was not taken: stop, keep pos before it). */
+/* Receives directory entries; returns false when its buffer is full (the entry was not taken: stop, keep pos before
+ * it). */
 struct dir_emit {
 	bool (*emit)(struct dir_emit *e, const char *name, size_t len, uint64_t ino, unsigned dtype, uint64_t next_pos);
 };
 
 /* What a mapping of a file is made of. */
 struct file_map {
-	int fd;          /* a host fd, borrowed from the file: valid while the file is; -1: anonymous zero memory (/dev/zero) */
+	int fd; /* a host fd, borrowed from the file: valid while the file is; -1: anonymous zero memory (/dev/zero) */
 	uint64_t offset; /* in it */
 };
 
 struct file_ops {
 	size_t file_size; /* of the embedding struct; 0: sizeof(struct file) */
 	/*
-	 * Read and write at *pos and advance it (pos is NULL for files that cannot seek). Return bytes, 0 at end of file, or -errno:
-	 * -EAGAIN means "would block": vfs then waits by poll unless O_NONBLOCK. A partial transfer is returned as such; for
-	 * write on a blocking pipe or socket vfs continues. Write appends when f->flags has O_APPEND. NULL: -EINVAL.
+	 * Read and write at *pos and advance it (pos is NULL for files that cannot seek). Return bytes, 0 at end of
+	 * file, or -errno: -EAGAIN means "would block": vfs then waits by poll unless O_NONBLOCK. A partial transfer is
+	 * returned as such; for write on a blocking pipe or socket vfs continues. Write appends when f->flags has
+	 * O_APPEND. NULL: -EINVAL.
 	 */
 	ssize_t (*read)(struct file *f, struct uio *u, uint64_t *pos);
 	ssize_t (*write)(struct file *f, struct uio *u, uint64_t *pos);
-	/* Ready mask (POLL*), and in *q the queue that is woken when it changes (left NULL: never changes). NULL op: always
-	 * POLLIN|POLLOUT. */
+	/* Ready mask (POLL*), and in *q the queue that is woken when it changes (left NULL: never changes). NULL op:
+	 * always POLLIN|POLLOUT. */
 	uint32_t (*poll)(struct file *f, struct waitq **q);
 	/* Emits from f->pos on. "." and ".." included. NULL: -ENOTDIR. */
 	int (*iterate)(struct file *f, struct dir_emit *e);
@@ -76,8 +78,8 @@ struct file {
 	bool write_counted;      /* counted in inode->writers */
 };
 
-/* A new description on @in (a reference is taken) with @ops (its file_size is allocated, zeroed); NULL when out of memory
- * or over the file limit. */
+/* A new description on @in (a reference is taken) with @ops (its file_size is allocated, zeroed); NULL when out of
+ * memory or over the file limit. */
 struct file *file_create(const struct file_ops *ops, struct inode *in, uint32_t flags);
 struct file *file_get(struct file *f);
 void file_put(struct file *f); /* NULL is allowed */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inodes and superblocks, and the operations that a file system gives. Names are checked by vfs before any op is called:
- * 1..255 bytes, no '/', no NUL, never "." or "..". Permission (mode bits, credentials, read-only mounts, sticky
+ * Inodes and superblocks, and the operations that a file system gives. Names are checked by vfs before any op is
+ * called: 1..255 bytes, no '/', no NUL, never "." or "..". Permission (mode bits, credentials, read-only mounts, sticky
  * directories) is checked by vfs; ops do the work. Ops may block the leader for a gofer round trip.
  * vfs calls ops only through the vfs_* functions (vfs.h), which hold the defaults.
  */
@@ -78,12 +78,14 @@ struct inode_ops {
 	int (*refresh)(struct inode *in);
 	/* Result in *ret, one reference. -ENOENT. NULL op: -ENOTDIR. */
 	int (*lookup)(struct inode *dir, const struct qname *name, struct inode **ret);
-	/* Is what the dentry cache holds for @name still true? @in NULL: a negative entry. 1 yes, 0 no (vfs drops it and looks up
-	 * again). NULL: always true. Called often: must be cheap. */
+	/* Is what the dentry cache holds for @name still true? @in NULL: a negative entry. 1 yes, 0 no (vfs drops it
+	 * and looks up again). NULL: always true. Called often: must be cheap. */
 	int (*revalidate)(struct inode *dir, const struct qname *name, struct inode *in);
 	/* Creation; -EEXIST when the name is there. uid and gid are the new owner. NULL: -EPERM. */
-	int (*create)(struct inode *dir, const struct qname *name, uint32_t mode, uid_t uid, gid_t gid, struct inode **ret);
-	int (*mkdir)(struct inode *dir, const struct qname *name, uint32_t mode, uid_t uid, gid_t gid, struct inode **ret);
+	int (*create)(struct inode *dir, const struct qname *name, uint32_t mode, uid_t uid, gid_t gid,
+	              struct inode **ret);
+	int (*mkdir)(struct inode *dir, const struct qname *name, uint32_t mode, uid_t uid, gid_t gid,
+	             struct inode **ret);
 	/* S_IFIFO, S_IFSOCK, S_IFCHR with rdev 0 (whiteouts are refused by vfs) */
 	int (*mknod)(struct inode *dir, const struct qname *name, uint32_t mode, uint64_t rdev, uid_t uid, gid_t gid,
 		     struct inode **ret);
@@ -92,16 +94,19 @@ struct inode_ops {
 	int (*link)(struct inode *dir, const struct qname *name, struct inode *in);
 	int (*unlink)(struct inode *dir, const struct qname *name, struct inode *in);
 	int (*rmdir)(struct inode *dir, const struct qname *name, struct inode *in); /* -ENOTEMPTY */
-	/* flags: RENAME_NOREPLACE, RENAME_EXCHANGE (checked by vfs for existence). @target: what is replaced, or NULL. */
+	/* flags: RENAME_NOREPLACE, RENAME_EXCHANGE (checked by vfs for existence). @target: what is replaced, or NULL.
+	 */
 	int (*rename)(struct inode *odir, const struct qname *oname, struct inode *in, struct inode *ndir,
 		      const struct qname *nname, struct inode *target, unsigned flags);
-	int (*tmpfile)(struct inode *dir, uint32_t mode, uid_t uid, gid_t gid, struct inode **ret); /* NULL: -EOPNOTSUPP */
+	int (*tmpfile)(struct inode *dir, uint32_t mode, uid_t uid, gid_t gid,
+	               struct inode **ret); /* NULL: -EOPNOTSUPP */
 	/* Into buf, no NUL; returns the length, cut to n. */
 	int (*readlink)(struct inode *in, char *buf, size_t n);
 	/* A magic link (/proc/PID/fd/N, exe, cwd, root): gives the place itself; NULL: an ordinary symlink. */
 	int (*follow)(struct inode *in, struct task *t, struct dentry **dentry, struct mount **mnt);
 	int (*setattr)(struct inode *in, const struct iattr *attr); /* NULL: -EPERM */
-	/* Sets file->ops (default: inode->fops) and private state by replacing *file's embedding; see file.h. NULL: fops serve. */
+	/* Sets file->ops (default: inode->fops) and private state by replacing *file's embedding; see file.h. NULL:
+	 * fops serve. */
 	int (*open)(struct inode *in, struct file *f);
 	/* xattr(7); size 0 asks for the length. NULL: -EOPNOTSUPP */
 	ssize_t (*getxattr)(struct inode *in, const char *name, void *buf, size_t size);

@@ -160,7 +160,8 @@ static void range_merge(struct flock_set *s, struct lock *l)
 	list_for_each_entry_safe(o, tmp, &s->locks, node) {
 		if (o == l || o->cls != l->cls || o->owner != l->owner || o->type != l->type)
 			continue;
-		if ((o->end != UINT64_MAX && o->end + 1 == l->start) || (l->end != UINT64_MAX && l->end + 1 == o->start)) {
+		if ((o->end != UINT64_MAX && o->end + 1 == l->start) ||
+		    (l->end != UINT64_MAX && l->end + 1 == o->start)) {
 			l->start = MIN(l->start, o->start);
 			l->end = MAX(l->end, o->end);
 			lock_free(o);

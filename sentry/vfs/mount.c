@@ -189,6 +189,7 @@ static bool put_before(char *buf, size_t *at, const char *s, size_t n)
 	return true;
 }
 
+#define MEMFD_PREFIX "/memfd:"
 #define DELETED     " (deleted)"
 #define UNREACHABLE "(unreachable)"
 
@@ -204,7 +205,11 @@ int path_name(const struct path *p, const struct path *root, char *buf, size_t c
 	if (!put_before(buf, &at, "", 1))
 		return -ENAMETOOLONG;
 	if (dentry_is_loose(p)) {
-		if (!put_before(buf, &at, d->name, d->name_len))
+		bool memfd = S_ISREG(d->inode->mode); /* memfd_create(2) says how it is shown */
+
+		if ((memfd && !put_before(buf, &at, DELETED, sizeof(DELETED) - 1)) ||
+		    !put_before(buf, &at, d->name, d->name_len) ||
+		    (memfd && !put_before(buf, &at, MEMFD_PREFIX, sizeof(MEMFD_PREFIX) - 1)))
 			return -ENAMETOOLONG;
 		goto done;
 	}

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path walk: path_resolution(7), openat2(2). One component at a time, over the dentry cache. A symlink's body becomes
- * the string being walked, and what was left of the outer one is kept in walk.rest; so there is no recursion. Bodies live
- * in a pool that is used like a stack, because a file system may walk while it is being walked.
+ * The path walk: path_resolution(7), openat2(2). One component at a time, over the dentry cache. A symlink's body
+ * becomes the string being walked, and what was left of the outer one is kept in walk.rest; so there is no recursion.
+ * Bodies live in a pool that is used like a stack, because a file system may walk while it is being walked.
  *
- * A typical sequence is: walk_begin(), walk_parent(), walk_step(); while the latter returns 1, the two again; walk_end().
+ * A typical sequence is: walk_begin(), walk_parent(), walk_step(); while the latter returns 1, the two again;
+ * walk_end().
  */
 #include <errno.h>
 #include <fcntl.h>

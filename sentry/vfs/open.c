@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * open(2): finding or making the file, permission, and the new description. An open of a FIFO may block; the description
- * is then held in task->op.data (pipe.h) and vfs_open() must not be run from the start again: open_resume() goes on.
+ * open(2): finding or making the file, permission, and the new description. An open of a FIFO may block; the
+ * description is then held in task->op.data (pipe.h) and vfs_open() must not be run from the start again: open_resume()
+ * goes on.
  */
 #include "sentry/vfs/open.h"
 

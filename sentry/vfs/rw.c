@@ -2,8 +2,8 @@
 /*
  * read(2) and write(2). vfs_read() and vfs_write() are one attempt; vfs_read_call() and vfs_write_call() are the whole
  * system call: they wait by the protocol of kernel/waitq.h. A blocked call holds its file in task->op.data, so that a
- * close by another thread neither frees the wait queue under it nor changes which file it is about, and keeps the number
- * of bytes written in task->op.progress.
+ * close by another thread neither frees the wait queue under it nor changes which file it is about, and keeps the
+ * number of bytes written in task->op.progress.
  */
 #include "sentry/vfs/rw.h"
 
@@ -100,8 +100,8 @@ ssize_t vfs_read_kernel(struct file *f, void *buf, size_t n, uint64_t pos)
 }
 
 /*
- * The bytes that RLIMIT_FSIZE and the largest offset leave of a write of @n at @pos; -EFBIG, with SIGXFSZ for the limit.
- * setrlimit(2): only regular files.
+ * The bytes that RLIMIT_FSIZE and the largest offset leave of a write of @n at @pos; -EFBIG, with SIGXFSZ for the
+ * limit. setrlimit(2): only regular files.
  */
 static int64_t write_room(struct task *t, const struct file *f, uint64_t pos, uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the bytes of a read or write go to or come from: a guest iovec (already copied in and checked) or a kernel buffer.
- * A cursor: each transfer advances it.
+ * Where the bytes of a read or write go to or come from: a guest iovec (already copied in and checked) or a kernel
+ * buffer. A cursor: each transfer advances it.
  */
 #ifndef SBX_SENTRY_VFS_UIO_H
 #define SBX_SENTRY_VFS_UIO_H
@@ -36,8 +36,8 @@ void uio_init_user(struct uio *u, struct task *t, struct uio_seg *seg, uaddr_t b
 /* Copies in @n iovecs into segs (cap UIO_MAX_IOV, or fewer: -EINVAL as readv(2)). */
 MUST_CHECK int uio_init_iov(struct uio *u, struct task *t, struct uio_seg *segs, unsigned cap, uaddr_t iov, uint64_t n);
 
-/* Moves up to @n bytes (and resid) between @buf and the uio: bytes moved (> 0 unless n or resid is 0) or -EFAULT when not one was.
- * to: buf -> uio (a read); from: uio -> buf (a write). */
+/* Moves up to @n bytes (and resid) between @buf and the uio: bytes moved (> 0 unless n or resid is 0) or -EFAULT when
+ * not one was. to: buf -> uio (a read); from: uio -> buf (a write). */
 MUST_CHECK ssize_t uio_copy_to(struct uio *u, const void *buf, size_t n);
 MUST_CHECK ssize_t uio_copy_from(struct uio *u, void *buf, size_t n);
 MUST_CHECK ssize_t uio_zero(struct uio *u, size_t n);

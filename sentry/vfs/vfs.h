@@ -27,7 +27,8 @@ MUST_CHECK int vfs_open(struct task *t, int dirfd, const char *path, uint32_t fl
 			struct file **ret);
 MUST_CHECK int vfs_open_place(struct task *t, struct path *p, uint32_t flags, struct file **ret);
 
-/* What open(2) and its kin accept: unknown flags, O_TMPFILE's and access modes' rules. *flags as vfs_open() takes them. */
+/* What open(2) and its kin accept: unknown flags, O_TMPFILE's and access modes' rules. *flags as vfs_open() takes them.
+ */
 MUST_CHECK int vfs_open_flags(uint32_t *flags, uint32_t *mode);
 
 /* Makes @name (no slash) in @dir as the kernel itself, without permission checks. @mode has the type: a directory or a

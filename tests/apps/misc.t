@@ -24,11 +24,6 @@ app "sqlite3, openssl, checksums" <<'END'
 command -v sqlite3 >/dev/null && { echo 'create table t(a); insert into t values(1),(2); select sum(a) from t; pragma integrity_check;' | sqlite3 x.db; sqlite3 x.db .dump; }; echo x | sha256sum; sha1sum x.db | wc -l; command -v openssl >/dev/null && { echo data | openssl dgst -sha256; openssl rand -hex 4 | wc -c; openssl genrsa 1024 2>/dev/null | head -n 1; echo s | openssl enc -aes-128-cbc -pass pass:p -pbkdf2 | openssl enc -d -aes-128-cbc -pass pass:p -pbkdf2; }
 strings /bin/true | wc -l; file /bin/ls 2>/dev/null | cut -d, -f1; bc <<< '2^64' 2>/dev/null; xxd <<< a 2>/dev/null; jq -c . <<< '{"a": [1]}' 2>/dev/null; flock f echo locked; setsid echo setsid; nohup echo nohup 2>/dev/null; stdbuf -oL echo buf; env -i A=1 env; time -p true 2>/dev/null; unshare --version >/dev/null; echo $?
 END
-if needs script; then
-	app "a terminal of its own" <<'END'
-script -qec 'tty | sed s/[0-9]*$//; stty size >/dev/null; echo $?; test -t 1; echo $?' /dev/null </dev/null | tr -d '\r'; python3 -c 'import pty, os; m, s = pty.openpty(); os.write(m, b"x\n"); print(os.read(s, 9), os.isatty(s))'
-END
-fi
 app "programs that would wait for a person" <<'END'
 seq 5000 > big; git init -q .; git add big; for i in 1 2 3 4 5; do git -c user.name=a -c user.email=a@x commit -q --allow-empty -m "$(seq 50)"; done; git log | wc -l; less big | wc -l; more big < /dev/null | wc -l; git -c user.name=a -c user.email=a@x commit -q --allow-empty; echo $?
 cat; read x; echo $?; rm -i big; ls big; cp -i big big2; python3 -c 'input()' 2>&1 | tail -n 1; git diff | cat; git push nosuch 2>/dev/null; echo $?; bc < /dev/null 2>/dev/null; sort | wc -l; sh -i < /dev/null 2>/dev/null; echo $?; man -P cat nosuchpage >/dev/null 2>&1; systemctl status 2>/dev/null | wc -l; sudo -n true 2>/dev/null; ssh -V 2>/dev/null; vi -c q nosuch >/dev/null 2>&1 < /dev/null; dialog 2>/dev/null; true

@@ -17,10 +17,6 @@ fs.symlinkSync('f1', 'a/l'); fs.renameSync('a/f2', 'a/b/r'); fs.copyFileSync('a/
 try { fs.readFileSync('no') } catch (e) { console.log(e.code, e.syscall) }
 (async () => { const f = fs.promises; await Promise.all([...Array(50).keys()].map(i => f.writeFile(`a/p${i}`, `${i}`))); const r = await Promise.all([...Array(50).keys()].map(i => f.readFile(`a/p${i}`, 'utf8'))); console.log(r.join('')); const t = await f.mkdtemp(p.join(os.tmpdir(), 'x-')); await f.writeFile(t + '/q', 'q'); await f.rm(t, {recursive: true}); const h = await f.open('a/h', 'w+'); await h.write('hello', 0); await h.truncate(3); await h.sync(); await h.close(); console.log(fs.readFileSync('a/h', 'utf8')); await f.cp('a', 'z', {recursive: true}); console.log(fs.readdirSync('z').length); fs.rmSync('a', {recursive: true}); console.log(fs.existsSync('a')) })()
 END
-js watch <<'END'
-const fs = require('fs')
-const w = fs.watch('.', (e, n) => { console.log('watch', n); w.close() }); setTimeout(() => fs.writeFileSync('watched', ''), 50)
-END
 js child_process <<'END'
 const c = require('child_process')
 console.log(c.execSync('echo sync; exit 0') + '', c.spawnSync('sh', ['-c', 'echo e >&2; exit 3']).status, c.spawnSync('sleep', ['5'], {timeout: 200}).signal); const t = c.spawn('tr', ['a-z', 'A-Z']); let o = ''; t.stdout.on('data', d => o += d); t.on('close', r => { console.log('tr', r, o)

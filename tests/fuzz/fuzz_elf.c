@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(h.phnum >= 1 && h.phnum <= ELF_PHDRS_MAX);
 	if (elf_parse_phdrs(&h, data + h.phoff, size - h.phoff, &img) < 0)
 		return 0;
-	require(img.n_loads >= 1 && img.n_loads <= ELF_LOADS_MAX && img.low % PAGE_SIZE == 0 && img.high % PAGE_SIZE == 0);
+	require(img.n_loads >= 1 && img.n_loads <= ELF_LOADS_MAX && img.low % PAGE_SIZE == 0 &&
+	        img.high % PAGE_SIZE == 0);
 	require(img.low < img.high && img.high <= GUEST_TASK_SIZE && img.entry < GUEST_TASK_SIZE);
 	require(img.align >= PAGE_SIZE && img.align <= ELF_ALIGN_MAX && !(img.align & (img.align - 1)));
 	for (unsigned i = 0; i < img.n_loads; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of a hostile sentry, on a grant in a temporary directory. The input is a series of requests, each with its length
- * (two bytes, little endian) in front. */
+/* Requests of a hostile sentry, on a grant in a temporary directory. The input is a series of requests, each with its
+ * length (two bytes, little endian) in front. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdint.h>

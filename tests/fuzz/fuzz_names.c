@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path walk and the dentry cache: the input is a list of calls on paths of a small alphabet, over a file system that
- * also changes behind our back. Afterwards every inode, dentry and file must be gone.
+ * The path walk and the dentry cache: the input is a list of calls on paths of a small alphabet, over a file system
+ * that also changes behind our back. Afterwards every inode, dentry and file must be gone.
  */
 #include <fcntl.h>
 #include <linux/fs.h>

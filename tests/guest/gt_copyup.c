@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes to files that were there before: tests/guest/run makes the tree below $GT_LOWER anew for each run, and in sbx it
- * is the lower layer of the copy-on-write root. Each case has a directory of its own there: files f (text "lower\n", mode
- * 0640) and g, hard link g2 of g, symlink l to f, directories d (with x and sub/y) and e.
+ * Changes to files that were there before: tests/guest/run makes the tree below $GT_LOWER anew for each run, and in sbx
+ * it is the lower layer of the copy-on-write root. Each case has a directory of its own there: files f (text "lower\n",
+ * mode 0640) and g, hard link g2 of g, symlink l to f, directories d (with x and sub/y) and e.
  */
 #include "tests/guest/gt_dirs.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Guest tests of files: each case runs once on every kind of file system a guest has. In sbx /tmp is a tmpfs, the current
- * directory a grant behind the gofer, and /opt a part of the copy-on-write root; natively all are scratch directories, and
- * /opt is not touched.
+ * Guest tests of files: each case runs once on every kind of file system a guest has. In sbx /tmp is a tmpfs, the
+ * current directory a grant behind the gofer, and /opt a part of the copy-on-write root; natively all are scratch
+ * directories, and /opt is not touched.
  */
 #ifndef SBX_TESTS_GUEST_GT_DIRS_H
 #define SBX_TESTS_GUEST_GT_DIRS_H

@@ -146,7 +146,12 @@ static long block_connectless_accept(void)
 {
 	int s = socket(AF_UNIX, SOCK_STREAM, 0);
 
-	if (bind(s, (struct sockaddr *)&(struct { sa_family_t f; char n[10]; }){ AF_UNIX, "\0gt-acc" }, 9) || listen(s, 1))
+	if (bind(s, (struct sockaddr *)&(struct {
+			 sa_family_t f;
+			 char n[10];
+		 }){ AF_UNIX, "\0gt-acc" },
+	         9) ||
+	    listen(s, 1))
 		return 99;
 	return accept(s, NULL, NULL);
 }

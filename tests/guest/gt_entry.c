@@ -54,17 +54,18 @@ static void registers_kept(void)
 	for (int i = 0; i < 3; i++) {
 		static const long nrs[] = { SYS_getpid, SYS_sched_yield, 1000 };
 
-		__asm__ volatile("mov %[in], %%rbx\n\t"
-				 "mov (%%rbx), %%rdi\n\tmov 8(%%rbx), %%rsi\n\tmov 16(%%rbx), %%rdx\n\t"
-				 "mov 24(%%rbx), %%r10\n\tmov 32(%%rbx), %%r8\n\tmov 40(%%rbx), %%r9\n\t"
-				 "stc\n\tsyscall\n\t"
-				 "mov %%rbx, %%r12\n\tmov %[out], %%rbx\n\t"
-				 "mov %%rdi, (%%rbx)\n\tmov %%rsi, 8(%%rbx)\n\tmov %%rdx, 16(%%rbx)\n\t"
-				 "mov %%r10, 24(%%rbx)\n\tmov %%r8, 32(%%rbx)\n\tmov %%r9, 40(%%rbx)\n\t"
-				 "mov %%rcx, %[rcx]\n\tmov %%r11, %[r11]\n\tmov %%r12, %[rb]\n\t"
-				 : "=a"(rax), [rcx] "=m"(rcx), [r11] "=m"(r11), [rb] "=m"(rbx)
-				 : "a"(nrs[i]), [in] "m"(*(unsigned long *[]){ in }), [out] "m"(*(unsigned long *[]){ out })
-				 : "rbx", "rcx", "rdx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r12", "memory", "cc");
+		__asm__ volatile(
+			"mov %[in], %%rbx\n\t"
+			"mov (%%rbx), %%rdi\n\tmov 8(%%rbx), %%rsi\n\tmov 16(%%rbx), %%rdx\n\t"
+			"mov 24(%%rbx), %%r10\n\tmov 32(%%rbx), %%r8\n\tmov 40(%%rbx), %%r9\n\t"
+			"stc\n\tsyscall\n\t"
+			"mov %%rbx, %%r12\n\tmov %[out], %%rbx\n\t"
+			"mov %%rdi, (%%rbx)\n\tmov %%rsi, 8(%%rbx)\n\tmov %%rdx, 16(%%rbx)\n\t"
+			"mov %%r10, 24(%%rbx)\n\tmov %%r8, 32(%%rbx)\n\tmov %%r9, 40(%%rbx)\n\t"
+			"mov %%rcx, %[rcx]\n\tmov %%r11, %[r11]\n\tmov %%r12, %[rb]\n\t"
+			: "=a"(rax), [rcx] "=m"(rcx), [r11] "=m"(r11), [rb] "=m"(rbx)
+			: "a"(nrs[i]), [in] "m"(*(unsigned long *[]){ in }), [out] "m"(*(unsigned long *[]){ out })
+			: "rbx", "rcx", "rdx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r12", "memory", "cc");
 		CHECK(!memcmp(in, out, sizeof(in)));
 		CHECK_EQ(rbx, (unsigned long)in);
 		CHECK(r11 & 1); /* the flags with carry */
@@ -82,7 +83,10 @@ static void int80(void)
 	if (!s) {
 		long r;
 
-		__asm__ volatile("int $0x80" : "=a"(r) : "a"(20) : "memory", "r8", "r9", "r10", "r11"); /* getpid there */
+		__asm__ volatile("int $0x80"
+		                 : "=a"(r)
+		                 : "a"(20)
+		                 : "memory", "r8", "r9", "r10", "r11"); /* getpid there */
 		ret = r;
 	}
 	/* sbx has no 32-bit calls: ENOSYS; a kernel without them faults. */
@@ -95,7 +99,8 @@ static void int80(void)
 static void far_32bit(void)
 {
 	/* A far jump to 32-bit code that calls by int 0x80: exit(5) natively, refused in sbx. */
-	unsigned char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	unsigned char *p =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	static const unsigned char code[] = { 0xb8, 1, 0, 0, 0, 0xbb, 5, 0, 0, 0, 0xcd, 0x80, 0x0f, 0x0b };
 	struct {
 		uint32_t off;
@@ -175,14 +180,18 @@ static void on_trap(int sig)
 static void trap_flag_handled(void)
 {
 	gt_handle(SIGTRAP, on_trap, 0);
-	__asm__ volatile("pushf; orl $0x100, (%%rsp); popf; nop; mov $39, %%eax; syscall; nop; pushf; andl $~0x100, (%%rsp); popf"
-			 : : : "rax", "rcx", "r11", "memory", "cc");
+	__asm__ volatile("pushf; orl $0x100, (%%rsp); popf; nop; mov $39, %%eax; syscall; nop; pushf; andl $~0x100, "
+	                 "(%%rsp); popf"
+	                 :
+	                 :
+	                 : "rax", "rcx", "r11", "memory", "cc");
 	CHECK(traps >= 4);
 }
 
 static void reserved_range(void)
 {
-	/* The platform's own pages, wherever they are: nothing of the guest may change them. Natively nothing is there. */
+	/* The platform's own pages, wherever they are: nothing of the guest may change them. Natively nothing is there.
+	 */
 	const uintptr_t places[] = { 0x7fff00000000ul, 0x7ffe00000000ul };
 	int st;
 
@@ -199,11 +208,13 @@ static void reserved_range(void)
 
 static void unmap_everything(void)
 {
-	/* A program that unmaps all of its address space dies alone. sbx refuses what would take the platform's pages. */
+	/* A program that unmaps all of its address space dies alone. sbx refuses what would take the platform's pages.
+	 */
 	int st = gt_status(CHILD(munmap(NULL, 0x7ffffffff000ul); _exit(3)));
 
 	CHECK(in_sbx() ? WIFSIGNALED(st) || WEXITSTATUS(st) == 3 : WTERMSIG(st) == SIGSEGV);
-	CHECK_KILLED(CHILD(mprotect((void *)((uintptr_t)unmap_everything & -4096ul), 8192, PROT_NONE); _exit(3)), SIGSEGV);
+	CHECK_KILLED(CHILD(mprotect((void *)((uintptr_t)unmap_everything & -4096ul), 8192, PROT_NONE); _exit(3)),
+	             SIGSEGV);
 }
 
 static void no_new_privs(void)

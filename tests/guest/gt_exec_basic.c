@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* execve(2), execveat(2): programs, scripts, limits, hostile files. The program runs itself with the argument "--show". */
+/* execve(2), execveat(2): programs, scripts, limits, hostile files. The program runs itself with the argument "--show".
+ */
 #include <elf.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -258,13 +259,27 @@ static void tiny_elf(void)
 		Elf64_Phdr p[2];
 		unsigned char code[32];
 	} t = {
-		.e = { .e_ident = { 0x7f, 'E', 'L', 'F', 2, 1, 1 }, .e_type = ET_EXEC, .e_machine = EM_X86_64, .e_version = 1,
-		       .e_entry = 0x10000 + 64 + 112, .e_phoff = 64, .e_phentsize = 56, .e_phnum = 2 },
-		.p = { { .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x10000, .p_filesz = 208, .p_memsz = 208 },
-		       { .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x12000, .p_filesz = 100, .p_memsz = 0x3000 } },
+		.e = { .e_ident = { 0x7f, 'E', 'L', 'F', 2, 1, 1 },
+		       .e_type = ET_EXEC,
+		       .e_machine = EM_X86_64,
+		       .e_version = 1,
+		       .e_entry = 0x10000 + 64 + 112,
+		       .e_phoff = 64,
+		       .e_phentsize = 56,
+		       .e_phnum = 2 },
+		.p = { { .p_type = PT_LOAD,
+		         .p_flags = PF_R | PF_X,
+		         .p_vaddr = 0x10000,
+		         .p_filesz = 208,
+		         .p_memsz = 208 },
+		       { .p_type = PT_LOAD,
+		         .p_flags = PF_R | PF_W,
+		         .p_vaddr = 0x12000,
+		         .p_filesz = 100,
+		         .p_memsz = 0x3000 } },
 		/* mov edi, [0x12064]; add edi, [0x14000]; add edi, 42; mov eax, 60; syscall */
-		.code = { 0x8b, 0x3c, 0x25, 0x64, 0x20, 0x01, 0x00, 0x03, 0x3c, 0x25, 0x00, 0x40, 0x01, 0x00, 0x83, 0xc7, 42,
-			  0xb8, 60, 0, 0, 0, 0x0f, 0x05 },
+		.code = { 0x8b, 0x3c, 0x25, 0x64, 0x20, 0x01, 0x00, 0x03, 0x3c, 0x25, 0x00, 0x40,
+		          0x01, 0x00, 0x83, 0xc7, 42,   0xb8, 60,   0,    0,    0,    0x0f, 0x05 },
 	};
 	int st;
 	pid_t pid;

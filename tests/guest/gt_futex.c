@@ -141,14 +141,16 @@ static void wake_op(void)
 	b.word = 7;
 	CHECK_EQ(fut(&a.word, FUTEX_WAKE_OP, 1, (void *)9, &b.word, FUTEX_OP(FUTEX_OP_ADD, 3, FUTEX_OP_CMP_EQ, 8)), 1);
 	CHECK_EQ(b.word, 10);
-	CHECK_EQ(fut(&a.word, FUTEX_WAKE_OP, 9, (void *)9, &b.word, FUTEX_OP(FUTEX_OP_ANDN, 2, FUTEX_OP_CMP_GE, 10)), 3);
+	CHECK_EQ(fut(&a.word, FUTEX_WAKE_OP, 9, (void *)9, &b.word, FUTEX_OP(FUTEX_OP_ANDN, 2, FUTEX_OP_CMP_GE, 10)),
+	         3);
 	CHECK_EQ(b.word, 8);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 	CHECK_EQ(fut(&a.word, FUTEX_WAKE_OP, 0, (void *)0, &b.word,
 		     FUTEX_OP((FUTEX_OP_OR | FUTEX_OP_OPARG_SHIFT), 5, FUTEX_OP_CMP_EQ, 0)), 0);
 	CHECK_EQ(b.word, 8 | 32);
-	CHECK_EQ(fut(&a.word, FUTEX_WAKE_OP, 0, (void *)0, &b.word, FUTEX_OP(FUTEX_OP_XOR, 0xfff, FUTEX_OP_CMP_EQ, 0)), 0);
+	CHECK_EQ(fut(&a.word, FUTEX_WAKE_OP, 0, (void *)0, &b.word, FUTEX_OP(FUTEX_OP_XOR, 0xfff, FUTEX_OP_CMP_EQ, 0)),
+	         0);
 	CHECK_EQ(b.word, (8 | 32) ^ 0xffffffffu); /* the argument is signed, 12 bits */
 }
 
@@ -318,7 +320,8 @@ static void pi_rules(void)
 	w = 0;
 	{
 		uint32_t *s = gt_shared(4096);
-		pid_t pid = CHILD(CHECK_OK(fut(s, FUTEX_LOCK_PI, 0, NULL, NULL, 0)); s[1] = 1; gt_sleep_ms(100); fut(s, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
+		pid_t pid = CHILD(CHECK_OK(fut(s, FUTEX_LOCK_PI, 0, NULL, NULL, 0)); s[1] = 1; gt_sleep_ms(100);
+		                  fut(s, FUTEX_UNLOCK_PI, 0, NULL, NULL, 0));
 
 		WAIT_FOR(((volatile uint32_t *)s)[1]);
 		CHECK_ERR(fut(s, FUTEX_TRYLOCK_PI, 0, NULL, NULL, 0), EAGAIN);

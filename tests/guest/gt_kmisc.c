@@ -343,7 +343,8 @@ static void capabilities(void)
 		CHECK_ERR(chown(".", 1, 1), EPERM);
 		CHECK_ERR(syscall(SYS_capset, &h, d), EPERM);
 		CHECK_ERR(setuid(5), EPERM);
-		CHECK_EXIT(CHILD(execl("/bin/sh", "sh", "-c", "chown 1:1 . && chown 0:0 .", (char *)NULL)), 0); /* root gets them back */
+		CHECK_EXIT(CHILD(execl("/bin/sh", "sh", "-c", "chown 1:1 . && chown 0:0 .", (char *)NULL)),
+		           0); /* root gets them back */
 	}), 0);
 	/* Kept over setuid by request, as permitted only. */
 	CHECK_EXIT(CHILD({

@@ -191,7 +191,8 @@ static void status(void)
 	CHECK(p && strstr(buf, "(gt_proc)"));
 	CHECK_EQ(p[2], 'R');
 	CHECK_EQ(atoi(p + 4), getppid());
-	CHECK_EQ(slurp("/proc/self/cmdline", buf, sizeof(buf)), strlen(buf) + 1 + (buf[strlen(buf) + 1] ? strlen(buf + strlen(buf) + 1) + 1 : 0));
+	CHECK_EQ(slurp("/proc/self/cmdline", buf, sizeof(buf)),
+	         strlen(buf) + 1 + (buf[strlen(buf) + 1] ? strlen(buf + strlen(buf) + 1) + 1 : 0));
 	slurp("/proc/self/comm", buf, sizeof(buf));
 	CHECK_EQ(strcmp(buf, "gt_proc\n"), 0);
 	fd = (int)CHECK_OK(open("/proc/self/comm", O_WRONLY));

@@ -180,11 +180,13 @@ static void clone_tids(void)
 	CHECK_EQ(ctid, -5);
 	CHECK_EXIT(pid, 0);
 	*w = 99;
-	pid = clone(ret_zero, stack_mem + sizeof(stack_mem), CLONE_CHILD_CLEARTID | CLONE_VM | SIGCHLD, NULL, NULL, NULL, w);
+	pid = clone(ret_zero, stack_mem + sizeof(stack_mem), CLONE_CHILD_CLEARTID | CLONE_VM | SIGCHLD, NULL, NULL,
+	            NULL, w);
 	CHECK_EXIT(pid, 0);
 	WAIT_FOR(*w == 0);
 	/* Bad addresses of these are ignored. */
-	pid = clone_raw(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, NULL, BAD_PTR, BAD_PTR);
+	pid = clone_raw(CLONE_PARENT_SETTID | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD, NULL, BAD_PTR,
+	                BAD_PTR);
 	CHECK(pid >= 0);
 	if (!pid)
 		_exit(3);

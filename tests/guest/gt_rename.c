@@ -76,7 +76,8 @@ static void matrix(void)
 				b = gt_stat("to").st_ino;
 			got = rename2("from", "to", (unsigned int)flags) ? errno : 0;
 			if (got != w)
-				gt_fail(__FILE__, __LINE__, "flags %d from %d to %d: %d, not %d", flags, from, to, got, w);
+				gt_fail(__FILE__, __LINE__, "flags %d from %d to %d: %d, not %d", flags, from, to, got,
+				        w);
 			if (got == 0) {
 				CHECK_EQ(gt_stat("to").st_ino, a);
 				if (flags == RENAME_EXCHANGE)

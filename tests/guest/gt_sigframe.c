@@ -297,8 +297,11 @@ static void longjmp_out(void)
 /* The machine state over a handler. */
 static void on_clobber(int sig)
 {
-	__asm__ volatile("vpcmpeqd %%xmm0, %%xmm0, %%xmm0; vmovdqa %%xmm0, %%xmm7; vmovdqa %%xmm0, %%xmm15; fninit; std; cld"
-			 : : : "xmm0", "xmm7", "xmm15");
+	__asm__ volatile(
+		"vpcmpeqd %%xmm0, %%xmm0, %%xmm0; vmovdqa %%xmm0, %%xmm7; vmovdqa %%xmm0, %%xmm15; fninit; std; cld"
+		:
+		:
+		: "xmm0", "xmm7", "xmm15");
 	hits++;
 }
 
@@ -317,29 +320,32 @@ static void registers_kept(void)
 	for (int round = 0; round < 20; round++) {
 		unsigned long loops = 3000000, red = 0;
 
-		__asm__ volatile("vmovdqu %[yi], %%ymm7\n\t"
-				 "fldl %[st]\n\t"
-				 "mov %[in], %%rbx\n\t"
-				 "mov 8(%%rbx), %%r8\n\tmov 16(%%rbx), %%r9\n\tmov 24(%%rbx), %%r10\n\tmov 32(%%rbx), %%r11\n\t"
-				 "mov 40(%%rbx), %%r12\n\tmov 48(%%rbx), %%r13\n\tmov 56(%%rbx), %%r14\n\tmov 64(%%rbx), %%r15\n\t"
-				 "mov 72(%%rbx), %%rdx\n\tmov 80(%%rbx), %%rdi\n\tmov 88(%%rbx), %%rsi\n\t"
-				 "movq $0x5a5a, -128(%%rsp)\n\tmovq $0x5a, -8(%%rsp)\n\t"
-				 "stc\n\t"
-				 "1: lea -1(%%rcx), %%rcx\n\t"
-				 "pushf\n\tpop %%rax\n\t"
-				 "2: jrcxz 3f\n\tjmp 1b\n\t"
-				 "3: mov %[out], %%rbx\n\t"
-				 "mov %%r8, 8(%%rbx)\n\tmov %%r9, 16(%%rbx)\n\tmov %%r10, 24(%%rbx)\n\tmov %%r11, 32(%%rbx)\n\t"
-				 "mov %%r12, 40(%%rbx)\n\tmov %%r13, 48(%%rbx)\n\tmov %%r14, 56(%%rbx)\n\tmov %%r15, 64(%%rbx)\n\t"
-				 "mov %%rdx, 72(%%rbx)\n\tmov %%rdi, 80(%%rbx)\n\tmov %%rsi, 88(%%rbx)\n\t"
-				 "mov %%rax, 96(%%rbx)\n\t"
-				 "mov -128(%%rsp), %%rax\n\t"
-				 "vmovdqu %%ymm7, %[yo]\n\tfstpl %[so]\n\t"
-				 : "+c"(loops), "=&a"(red), [yo] "=m"(ymm_out), [so] "=m"(st_out)
-				 : [yi] "m"(ymm_in), [st] "m"(st), [in] "m"(*(unsigned long *[]){ in }),
-				   [out] "m"(*(unsigned long *[]){ out })
-				 : "rbx", "rdx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm7",
-				   "memory", "cc");
+		__asm__ volatile(
+			"vmovdqu %[yi], %%ymm7\n\t"
+			"fldl %[st]\n\t"
+			"mov %[in], %%rbx\n\t"
+			"mov 8(%%rbx), %%r8\n\tmov 16(%%rbx), %%r9\n\tmov 24(%%rbx), %%r10\n\tmov 32(%%rbx), %%r11\n\t"
+			"mov 40(%%rbx), %%r12\n\tmov 48(%%rbx), %%r13\n\tmov 56(%%rbx), %%r14\n\tmov 64(%%rbx), "
+		        "%%r15\n\t"
+			"mov 72(%%rbx), %%rdx\n\tmov 80(%%rbx), %%rdi\n\tmov 88(%%rbx), %%rsi\n\t"
+			"movq $0x5a5a, -128(%%rsp)\n\tmovq $0x5a, -8(%%rsp)\n\t"
+			"stc\n\t"
+			"1: lea -1(%%rcx), %%rcx\n\t"
+			"pushf\n\tpop %%rax\n\t"
+			"2: jrcxz 3f\n\tjmp 1b\n\t"
+			"3: mov %[out], %%rbx\n\t"
+			"mov %%r8, 8(%%rbx)\n\tmov %%r9, 16(%%rbx)\n\tmov %%r10, 24(%%rbx)\n\tmov %%r11, 32(%%rbx)\n\t"
+			"mov %%r12, 40(%%rbx)\n\tmov %%r13, 48(%%rbx)\n\tmov %%r14, 56(%%rbx)\n\tmov %%r15, "
+		        "64(%%rbx)\n\t"
+			"mov %%rdx, 72(%%rbx)\n\tmov %%rdi, 80(%%rbx)\n\tmov %%rsi, 88(%%rbx)\n\t"
+			"mov %%rax, 96(%%rbx)\n\t"
+			"mov -128(%%rsp), %%rax\n\t"
+			"vmovdqu %%ymm7, %[yo]\n\tfstpl %[so]\n\t"
+			: "+c"(loops), "=&a"(red), [yo] "=m"(ymm_out), [so] "=m"(st_out)
+			: [yi] "m"(ymm_in), [st] "m"(st), [in] "m"(*(unsigned long *[]){ in }),
+			  [out] "m"(*(unsigned long *[]){ out })
+			: "rbx", "rdx", "rdi", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "xmm7",
+			  "memory", "cc");
 		for (int i = 1; i <= 11; i++)
 			CHECK_EQ(out[i], in[i]);
 		CHECK(out[12] & 1); /* the carry */

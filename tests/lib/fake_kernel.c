@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kernel as unit tests of vfs need it. It stands in for the real one, which a test links as well (LDFLAGS_FAKES). Guest
- * addresses are host addresses; those of the page at fake_fault_page fault.
+ * The kernel as unit tests of vfs need it. It stands in for the real one, which a test links as well (LDFLAGS_FAKES).
+ * Guest addresses are host addresses; those of the page at fake_fault_page fault.
  */
 #include "tests/lib/fake_kernel.h"
 

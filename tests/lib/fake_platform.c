@@ -176,7 +176,8 @@ static int fake_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len)
 	return 0;
 }
 
-static int64_t fake_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume, unsigned *done)
+static int64_t fake_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
+                          unsigned *done)
 {
 	(void)ctx;
 	(void)ops;

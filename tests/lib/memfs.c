@@ -280,7 +280,8 @@ static int mem_iterate(struct file *f, struct dir_emit *e)
 	for (; f->pos < MEMFS_NAMES; f->pos++) {
 		struct mem_entry *en = &dir->names[f->pos];
 
-		if (en->in && !e->emit(e, en->name, strlen(en->name), en->in->vfs.ino, en->in->vfs.mode >> 12, f->pos + 1))
+		if (en->in &&
+		    !e->emit(e, en->name, strlen(en->name), en->in->vfs.ino, en->in->vfs.mode >> 12, f->pos + 1))
 			return 0;
 	}
 	return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both sides of the attacks on grants. `flip A B` runs on the host and exchanges two names until it is killed. The others
- * run inside sbx: `race DIR N` uses DIR/f by all kinds of calls while it is exchanged; `ro DIR FILE` tries every way to
- * change a read-only grant, as TAP.
+ * Both sides of the attacks on grants. `flip A B` runs on the host and exchanges two names until it is killed. The
+ * others run inside sbx: `race DIR N` uses DIR/f by all kinds of calls while it is exchanged; `ro DIR FILE` tries every
+ * way to change a read-only grant, as TAP.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -427,12 +427,32 @@ static const struct {
 	const char *name;
 	int (*fn)(void);
 } what[] = {
-	{ "forks", many_forks }, { "bomb", bomb }, { "threads", threads }, { "file", fds_file }, { "epoll", fds_epoll },
-	{ "pipe", fds_pipe }, { "socket", fds_socket }, { "eventfd", fds_eventfd }, { "timerfd", fds_timerfd },
-	{ "memfd", fds_memfd }, { "inflight", fds_inflight }, { "timers", posix_timers }, { "signals", signals },
-	{ "watches", watches }, { "locks", locks }, { "maps", maps }, { "memory", memory }, { "fill-memfd", fill_memfd },
-	{ "fill", fill_file }, { "inodes", inodes }, { "deep", deep }, { "names", names }, { "argv", huge_argv },
-	{ "output", output }, { "distinct", distinct }, { "futexes", futexes },
+	{ "forks", many_forks },
+	{ "bomb", bomb },
+	{ "threads", threads },
+	{ "file", fds_file },
+	{ "epoll", fds_epoll },
+	{ "pipe", fds_pipe },
+	{ "socket", fds_socket },
+	{ "eventfd", fds_eventfd },
+	{ "timerfd", fds_timerfd },
+	{ "memfd", fds_memfd },
+	{ "inflight", fds_inflight },
+	{ "timers", posix_timers },
+	{ "signals", signals },
+	{ "watches", watches },
+	{ "locks", locks },
+	{ "maps", maps },
+	{ "memory", memory },
+	{ "fill-memfd", fill_memfd },
+	{ "fill", fill_file },
+	{ "inodes", inodes },
+	{ "deep", deep },
+	{ "names", names },
+	{ "argv", huge_argv },
+	{ "output", output },
+	{ "distinct", distinct },
+	{ "futexes", futexes },
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a program does that knows how the unotify platform works: it jumps into the shim, forges its reports, races its
- * orders. Only makes sense inside sbx. Each case runs in a child; what may become of it is in the table. The parent, and a
- * bystander that counts, must go on.
+ * orders. Only makes sense inside sbx. Each case runs in a child; what may become of it is in the table. The parent,
+ * and a bystander that counts, must go on.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -45,7 +45,8 @@ static const struct shim_sites *sites(void)
 }
 
 /* Executes the syscall instruction in front of @site with these registers. Does not come back by itself. */
-static void jump(uint64_t site, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4, uint64_t a5)
+static void jump(uint64_t site, uint64_t nr, uint64_t a0, uint64_t a1, uint64_t a2, uint64_t a3, uint64_t a4,
+                 uint64_t a5)
 {
 	uint64_t regs[] = { nr, a0, a1, a2, a3, a4, a5, site - 2 };
 
@@ -167,7 +168,8 @@ static void trap_execve(void)
 {
 	static char *argv[] = { (char *)"/bin/true", NULL };
 
-	jump(sites()->trap, SHIM_TRAP | SLOT_FRAME << 12 | SYS_execve, (uintptr_t)"/bin/true", (uintptr_t)argv, 0, 0, 0, 0);
+	jump(sites()->trap, SHIM_TRAP | SLOT_FRAME << 12 | SYS_execve, (uintptr_t) "/bin/true", (uintptr_t)argv, 0, 0,
+	     0, 0);
 }
 
 static void trap_mmap(void)
@@ -232,7 +234,8 @@ static void reserved_range(void)
 		CHECK(refused(sys6(SYS_munmap, at, len, 0, 0, 0, 0)));
 		CHECK(refused(sys6(SYS_mprotect, at, len, PROT_READ | PROT_WRITE, 0, 0, 0)));
 		CHECK(refused(sys6(SYS_mmap, at, len, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, (uint64_t)-1, 0)));
-		CHECK(refused(sys6(SYS_mmap, at, len, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, (uint64_t)-1, 0)));
+		CHECK(refused(sys6(SYS_mmap, at, len, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+		                   (uint64_t)-1, 0)));
 		CHECK(refused(sys6(SYS_mremap, at, len, 4096, MREMAP_MAYMOVE, 0, 0)));
 		CHECK(refused(sys6(SYS_mremap, at, len, len + 4096, MREMAP_MAYMOVE, 0, 0)));
 		CHECK(refused(sys6(SYS_mremap, at, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, (uintptr_t)own, 0)));
@@ -401,7 +404,8 @@ static void order_race(void)
 	pthread_join(t, NULL);
 }
 
-/* The guest's own thread changes the name that is being opened: either file or error, never a mix that ends the sentry. */
+/* The guest's own thread changes the name that is being opened: either file or error, never a mix that ends the sentry.
+ */
 static char racy_path[64] = "/etc/passwd";
 
 static void *flip_path(void *arg)
@@ -474,7 +478,8 @@ static void int80(void)
 /* The 32-bit code segment: int 0x80 from there. */
 static void compat_mode(void)
 {
-	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	uint8_t *code =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
 	static const uint8_t prog[] = { 0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xeb, 0xfe };
 	struct { uint32_t off; uint16_t seg; } __attribute__((packed)) far = { 0, 0x23 };
 
@@ -495,7 +500,9 @@ static long raw(long nr, long a, long b)
 
 static void numbers(void)
 {
-	static const long none[] = { 0x40000000 + 39, 0x40000000 + 520, 0x7fffffff, 500000, SHIM_MAGIC, 1023, 0x10000027, -1 };
+	static const long none[] = {
+		0x40000000 + 39, 0x40000000 + 520, 0x7fffffff, 500000, SHIM_MAGIC, 1023, 0x10000027, -1
+	};
 
 	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++)
 		CHECK(raw(none[i], 0, 0) == -ENOSYS);

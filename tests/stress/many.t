@@ -13,7 +13,7 @@ left_behind() {
 		sbx-sentry | sbx-gofer | sbx) [ "$(readlink "$d/cwd")" = "$tmp/ws" ] || tr '\0' ' ' <"$d/cmdline" | grep -q "$tmp" && echo "$d" ;;
 		esac
 	done
-	ls -d /tmp/*sbx* /dev/shm/*sbx* /run/*sbx* 2>/dev/null | grep -v "^/tmp/sbx-stress\|^/tmp/sbx-.*test"
+	ls -d /tmp/*sbx* /dev/shm/*sbx* /run/*sbx* 2>/dev/null | grep -v '^/tmp/sbx-.*-[A-Za-z0-9]\{6\}$' # of tests
 	grep sbx /proc/self/mountinfo
 	find /sys/fs/cgroup -name '*sbx*' 2>/dev/null
 }

@@ -154,7 +154,8 @@ static void test_scripts(void)
 	memcpy(buf, "#!/", 3);
 	tap_eq(script_parse((const uint8_t *)buf, sizeof(buf), &l), -ENOEXEC, "an interpreter's name that is cut off");
 	buf[250] = ' ';
-	tap_ok(script_parse((const uint8_t *)buf, sizeof(buf), &l) == 0 && strlen(l.interp) == 248 && strlen(l.arg) == 4,
+	tap_ok(script_parse((const uint8_t *)buf, sizeof(buf), &l) == 0 && strlen(l.interp) == 248 &&
+	               strlen(l.arg) == 4,
 	       "an argument is cut off behind 255 bytes");
 }
 

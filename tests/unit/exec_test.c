@@ -157,8 +157,10 @@ static void make_static(void)
 			.e_phoff = sizeof(Elf64_Ehdr), .e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 2,
 		},
 		.ph = {
-			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x400000, .p_filesz = 0x100, .p_memsz = 0x100 },
-			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x600000, .p_filesz = 0xb0, .p_memsz = 0x2800 },
+			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_vaddr = 0x400000,
+			  .p_filesz = 0x100, .p_memsz = 0x100 },
+			{ .p_type = PT_LOAD, .p_flags = PF_R | PF_W, .p_vaddr = 0x600000,
+			  .p_filesz = 0xb0, .p_memsz = 0x2800 },
 		},
 		.data = "text that must be cut off",
 	};
@@ -235,11 +237,13 @@ static void check_stack(void)
 	bool same = true;
 
 	tap_ok(sp % 16 == 0 && guest_word(sp) == 2, "the stack is aligned and begins with argc");
-	tap_ok(guest_is(guest_word(v), "one") && guest_is(guest_word(v + 8), "two words") && !guest_word(v + 16), "argv");
+	tap_ok(guest_is(guest_word(v), "one") && guest_is(guest_word(v + 8), "two words") && !guest_word(v + 16),
+	       "argv");
 	tap_eq(guest_word(v), l->arg_start, "arg_start");
 	v += 24;
-	tap_ok(guest_is(guest_word(v), "A=1") && guest_is(guest_word(v + 8), "B=") && guest_is(guest_word(v + 16), "C") &&
-	       !guest_word(v + 24), "envp");
+	tap_ok(guest_is(guest_word(v), "A=1") && guest_is(guest_word(v + 8), "B=") &&
+	               guest_is(guest_word(v + 16), "C") && !guest_word(v + 24),
+	       "envp");
 	tap_ok(guest_word(v) == l->env_start && l->env_end - l->env_start == 9, "env_start, env_end");
 	v += 32;
 	for (unsigned i = 0; i < l->n_auxv; i++)
@@ -248,7 +252,8 @@ static void check_stack(void)
 	tap_ok(guest_is(aux_of(AT_EXECFN), "/bin/true") && guest_is(aux_of(AT_PLATFORM), "x86_64") &&
 	       (guest_word(aux_of(AT_RANDOM)) | guest_word(aux_of(AT_RANDOM) + 8)), "what it points to");
 	tap_ok(aux_of(AT_PAGESZ) == 4096 && aux_of(AT_CLKTCK) == 100 && aux_of(AT_SECURE) == 0 &&
-	       aux_of(AT_SYSINFO_EHDR) == PLATFORM_RESERVED_START + 0x200000 && aux_of(AT_HWCAP2) == getauxval(AT_HWCAP2),
+	               aux_of(AT_SYSINFO_EHDR) == PLATFORM_RESERVED_START + 0x200000 &&
+	               aux_of(AT_HWCAP2) == getauxval(AT_HWCAP2),
 	       "what it says");
 	tap_ok(mm_prot_at(t->mm, sp) == (PROT_READ | PROT_WRITE) && mm_prot_at(t->mm, sp - (7 << 20)) > 0,
 	       "the stack is mapped as far as its limit");
@@ -267,7 +272,8 @@ static void test_dynamic(void)
 	p = host_page(aux_of(AT_BASE));
 	tap_ok(p && p->fd == 100 + LD && p->offset == FAKE_MAP_OFFSET, "AT_BASE");
 	p = host_page(aux_of(AT_PHDR));
-	tap_ok(p && p->fd == 100 + DYNAMIC && p->offset == FAKE_MAP_OFFSET && aux_of(AT_PHDR) % PAGE_SIZE == 64, "AT_PHDR");
+	tap_ok(p && p->fd == 100 + DYNAMIC && p->offset == FAKE_MAP_OFFSET && aux_of(AT_PHDR) % PAGE_SIZE == 64,
+	       "AT_PHDR");
 	p = host_page(aux_of(AT_ENTRY));
 	tap_ok(p && p->fd == 100 + DYNAMIC && (p->prot & PROT_EXEC), "AT_ENTRY");
 	tap_eq(fake_inodes[DYNAMIC].writers, -1, "the program cannot be written to");

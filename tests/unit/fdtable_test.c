@@ -144,7 +144,8 @@ static void test_uio(void)
 	tap_eq(uio_init_iov(&u, &ft.t, segs, 4, P(iov), 4), 0, "an iovec");
 	tap_eq(u.resid, 108, "its length");
 	tap_eq(uio_copy_to(&u, buf, 26), 14, "a transfer ends at the fault");
-	tap_ok(!memcmp(page, "abc", 3) && !memcmp(page + 200, "defgh", 5) && !memcmp(page + 4090, "ijklmn", 6), "in order");
+	tap_ok(!memcmp(page, "abc", 3) && !memcmp(page + 200, "defgh", 5) && !memcmp(page + 4090, "ijklmn", 6),
+	       "in order");
 	tap_eq(uio_copy_to(&u, buf, 1), -EFAULT, "the next one faults");
 	uio_revert(&u, 10);
 	tap_eq(u.resid, 104, "revert goes back");
@@ -278,7 +279,8 @@ static void test_times(void)
 	ts[0].tv_nsec = 1000000000;
 	tap_eq(SYS(&ft, sys_utimensat, (uint64_t)AT_FDCWD, P("/t"), P(ts), 0), -EINVAL, "too many nanoseconds");
 	ts[0].tv_nsec = UTIME_OMIT;
-	tap_eq(SYS(&ft, sys_utimensat, (uint64_t)AT_FDCWD, P("/nothing"), P(ts), 0), 0, "two omissions look at nothing");
+	tap_eq(SYS(&ft, sys_utimensat, (uint64_t)AT_FDCWD, P("/nothing"), P(ts), 0), 0,
+	       "two omissions look at nothing");
 	fake_task_init(&other, 1000);
 	SYS(&ft, sys_chmod, P("/t"), 0666);
 	tap_eq(SYS(&other, sys_utimensat, (uint64_t)AT_FDCWD, P("/t"), 0, 0), 0, "now: who may write may touch");
@@ -382,9 +384,11 @@ static void test_copies(void)
 	tap_ok(!memcmp(buf, "cdefghijabc", 11), "what they should");
 	zero = 0;
 	off = 1;
-	tap_eq(SYS(&ft, sys_copy_file_range, (uint64_t)in, P(&zero), (uint64_t)in, P(&off), 5, 0), -EINVAL, "overlapping");
+	tap_eq(SYS(&ft, sys_copy_file_range, (uint64_t)in, P(&zero), (uint64_t)in, P(&off), 5, 0), -EINVAL,
+	       "overlapping");
 	tap_eq(SYS(&ft, sys_copy_file_range, (uint64_t)in, P(&zero), (uint64_t)out, 0, 5, 1), -EINVAL, "with flags");
-	tap_eq(SYS(&ft, sys_getxattr, P("/src"), P("user.x"), P(buf), 4), -EOPNOTSUPP, "no attributes in this file system");
+	tap_eq(SYS(&ft, sys_getxattr, P("/src"), P("user.x"), P(buf), 4), -EOPNOTSUPP,
+	       "no attributes in this file system");
 	tap_eq(SYS(&ft, sys_getxattr, P("/src"), P(""), P(buf), 4), -ERANGE, "an empty name");
 	tap_eq(SYS(&ft, sys_setxattr, P("/src"), P("user.x"), P(buf), 65537, 0), -E2BIG, "a large value");
 	tap_eq(SYS(&ft, sys_setxattr, P("/src"), P("user.x"), P(buf), 4, 4), -EINVAL, "unknown flags");

@@ -404,7 +404,8 @@ static void test_ahead(void)
 	tap_eq(lookup(e, "deep", &deep), 0, "and the last");
 	tap_ok(S_ISDIR(e->mode) && S_ISREG(deep->mode), "are what they are");
 	tap_eq(conn->tag, before, "without a question");
-	tap_ok(gofer_inode(d)->fid && gofer_inode(e)->fid && !gofer_inode(deep)->fid, "directories have ids, the last name none");
+	tap_ok(gofer_inode(d)->fid && gofer_inode(e)->fid && !gofer_inode(deep)->fid,
+	       "directories have ids, the last name none");
 	inode_put(deep);
 	inode_put(e);
 	inode_put(d);
@@ -454,7 +455,8 @@ static void test_write(void)
 	tap_eq(do_rw(a, buf, 2, &pos, true), 2, "append");
 	tap_eq(pos, 12, "ends at the end");
 	tap_eq(in->ops->refresh(in), 0, "refresh");
-	tap_ok(stat(at("rw/new"), &st) == 0 && st.st_mtim.tv_nsec == in->mtime.nsec && in->size == 12, "is the host's truth");
+	tap_ok(stat(at("rw/new"), &st) == 0 && st.st_mtim.tv_nsec == in->mtime.nsec && in->size == 12,
+	       "is the host's truth");
 	tap_eq(f->ops->truncate(f, 4), 0, "truncate");
 	tap_eq(in->size, 4, "size");
 	tap_eq(f->ops->llseek(f, 0, SEEK_END), 4, "seek to the end");
@@ -702,8 +704,9 @@ int main(int argc, char **argv)
 	rmdir(top);
 	strcpy(strrchr(top, '-'), "-XXXXXX");
 	make_tree();
-	snprintf(program, sizeof(program), "%.*s/../../sbx-gofer", (int)(strrchr(argv[0], '/') ? strrchr(argv[0], '/') - argv[0] : 1),
-		 strrchr(argv[0], '/') ? argv[0] : ".");
+	snprintf(program, sizeof(program), "%.*s/../../sbx-gofer",
+	         (int)(strrchr(argv[0], '/') ? strrchr(argv[0], '/') - argv[0] : 1),
+	         strrchr(argv[0], '/') ? argv[0] : ".");
 	if (access(program, X_OK) < 0) {
 		tap_skip("sbx-gofer is not built", "the program");
 		rmdir(top);

@@ -235,9 +235,10 @@ enum { RW = 1, RO, FILE_RO, NESTED, COW, PART };
 static void make_tree(void)
 {
 	struct sockaddr_un sa = { .sun_family = AF_UNIX };
-	static const char *const dirs[] = { "out", "rw", "rw/d", "rw/d/e", "rw/.git", "rw/.git/hooks", "rw/secret", "rw/many",
-					    "rw/nested", "ro", "ro/d", "cow", "part", "part/usr", "part/usr/bin", "part/work",
-					    "rw/hidekids", "rw/hidekids/a" };
+	static const char *const dirs[] = { "out",           "rw",          "rw/d",         "rw/d/e",    "rw/.git",
+		                            "rw/.git/hooks", "rw/secret",   "rw/many",      "rw/nested", "ro",
+		                            "ro/d",          "cow",         "part",         "part/usr",  "part/usr/bin",
+		                            "part/work",     "rw/hidekids", "rw/hidekids/a" };
 	int s;
 
 	if (!mkdtemp(top))
@@ -273,15 +274,19 @@ static void make_tree(void)
 static void start(unsigned budget)
 {
 	Sbx__Control__GoferConfig cfg = SBX__CONTROL__GOFER_CONFIG__INIT;
-	static const struct { uint32_t id; const char *path; int mode; } gr[] = {
-		{ RW, "rw", SBX__CONTROL__GRANT_MODE__GRANT_RW }, { RO, "ro", SBX__CONTROL__GRANT_MODE__GRANT_RO },
+	static const struct { uint32_t id; const char *path; int mode;
+	} gr[] = {
+		{ RW, "rw", SBX__CONTROL__GRANT_MODE__GRANT_RW },
+		{ RO, "ro", SBX__CONTROL__GRANT_MODE__GRANT_RO },
 		{ FILE_RO, "single", SBX__CONTROL__GRANT_MODE__GRANT_RO },
-		{ NESTED, "rw/nested", SBX__CONTROL__GRANT_MODE__GRANT_RO }, { COW, "cow", SBX__CONTROL__GRANT_MODE__GRANT_COW },
+		{ NESTED, "rw/nested", SBX__CONTROL__GRANT_MODE__GRANT_RO },
+		{ COW, "cow", SBX__CONTROL__GRANT_MODE__GRANT_COW },
 		{ PART, "part", SBX__CONTROL__GRANT_MODE__GRANT_RW },
 	};
 	Sbx__Control__Grant grants[ARRAY_SIZE(gr)], *ptrs[ARRAY_SIZE(gr)];
 	char usr[] = "usr", bin[] = "bin", etc[] = "etc", *only[] = { usr, bin, etc };
-	char *hide[] = { strdup(at("rw/secret/key")), strdup(at("rw/hidekids/*")), strdup("/nonexistent/x"), strdup(at("part/etc")) };
+	char *hide[] = { strdup(at("rw/secret/key")), strdup(at("rw/hidekids/*")), strdup("/nonexistent/x"),
+		         strdup(at("part/etc")) };
 	char *protect[] = { strdup("**/.git/hooks/**"), strdup("**/.git/config") };
 	REQUEST(q, hello, HELLO, Sbx__Gofer__Hello, MSG(hello, .version = 1));
 	struct sbx_err err = { 0 };
@@ -396,7 +401,8 @@ static void test_links(void)
 	tap_eq(do_setattr(22, 1, 0777, 0), EOPNOTSUPP, "nor chmodded through");
 	REQUEST(q, readlink, READLINK, Sbx__Gofer__Readlink, MSG(readlink, .fid = 22));
 	r = call(&q);
-	tap_ok(r && r->data.len == strlen(at("out/secret")) && !memcmp(r->data.data, at("out/secret"), r->data.len), "readlink");
+	tap_ok(r && r->data.len == strlen(at("out/secret")) && !memcmp(r->data.data, at("out/secret"), r->data.len),
+	       "readlink");
 	tap_eq(do_create(1, "lrel", 0644, 23), EEXIST, "a dangling or other link is not created through");
 	clunk(20);
 	clunk(22);

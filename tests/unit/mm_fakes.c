@@ -174,7 +174,8 @@ static int host_op(const struct aspace_op *op)
 	return -EINVAL;
 }
 
-static int64_t fake_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume, unsigned *done)
+static int64_t fake_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
+                          unsigned *done)
 {
 	fake_applies++;
 	for (unsigned i = 0; i < n; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For the tests of sentry/mm and sentry/loader: a platform that keeps a page table in memory, files that are numbers, one
- * task. The tests link the sources they test, not libsentry.a: what lies below is all here.
+ * For the tests of sentry/mm and sentry/loader: a platform that keeps a page table in memory, files that are numbers,
+ * one task. The tests link the sources they test, not libsentry.a: what lies below is all here.
  */
 #ifndef SBX_TESTS_UNIT_MM_FAKES_H
 #define SBX_TESTS_UNIT_MM_FAKES_H

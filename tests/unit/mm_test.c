@@ -63,7 +63,8 @@ static void test_gaps(void)
 			}
 			found = vma_gap_topdown(&tree, n * PAGE_SIZE, (lo + 1) * PAGE_SIZE, (hi + 1) * PAGE_SIZE, &got);
 			ok = found == (last != N) && (!found || got == (last + 1) * PAGE_SIZE);
-			found = vma_gap_bottomup(&tree, n * PAGE_SIZE, (lo + 1) * PAGE_SIZE, (hi + 1) * PAGE_SIZE, &got);
+			found = vma_gap_bottomup(&tree, n * PAGE_SIZE, (lo + 1) * PAGE_SIZE, (hi + 1) * PAGE_SIZE,
+			                         &got);
 			ok = ok && found == (first != N) && (!found || got == (first + 1) * PAGE_SIZE);
 		}
 		vma_spares_fini(&s);
@@ -97,7 +98,8 @@ static void test_placement(void)
 	tap_ok(a >= 0x40000000 && a < 0x80000000, "MAP_32BIT");
 	/* The largest gap is below the reserved range; something that fits nowhere else must not go over it. */
 	a = map(0, 0x7f0000000000, PROT_NONE, MM_MAP_NORESERVE);
-	tap_ok(a > 0 && !mm_meets_reserved((uaddr_t)a, (uaddr_t)a + 0x7f0000000000), "127 TiB do not meet the platform's range");
+	tap_ok(a > 0 && !mm_meets_reserved((uaddr_t)a, (uaddr_t)a + 0x7f0000000000),
+	       "127 TiB do not meet the platform's range");
 }
 
 static void test_reserved(void)
@@ -179,11 +181,15 @@ static void test_brk(void)
 	       "the heap's VMA is exact");
 	tap_eq(t->mm->vmas.count, 1, "... and one");
 	mm_brk(t, start + 10 * PAGE_SIZE);
-	tap_ok(!host_page(start + 20 * PAGE_SIZE) && !host_page(start + 210 * PAGE_SIZE), "shrinking unmaps, arena too");
+	tap_ok(!host_page(start + 20 * PAGE_SIZE) && !host_page(start + 210 * PAGE_SIZE),
+	       "shrinking unmaps, arena too");
 	mm_brk(t, start + 11 * PAGE_SIZE);
-	tap_ok(map(ROUND_UP(start, PAGE_SIZE) + 20 * PAGE_SIZE, PAGE_SIZE, PROT_READ, MM_MAP_FIXED) > 0, "mmap in the arena");
-	tap_ok(!host_page(start + 22 * PAGE_SIZE) && !host_page(start + 15 * PAGE_SIZE), "... takes the rest of it away");
-	tap_eq(mm_brk(t, start + 21 * PAGE_SIZE), (int64_t)(start + 11 * PAGE_SIZE), "the heap cannot grow over a mapping");
+	tap_ok(map(ROUND_UP(start, PAGE_SIZE) + 20 * PAGE_SIZE, PAGE_SIZE, PROT_READ, MM_MAP_FIXED) > 0,
+	       "mmap in the arena");
+	tap_ok(!host_page(start + 22 * PAGE_SIZE) && !host_page(start + 15 * PAGE_SIZE),
+	       "... takes the rest of it away");
+	tap_eq(mm_brk(t, start + 21 * PAGE_SIZE), (int64_t)(start + 11 * PAGE_SIZE),
+	       "the heap cannot grow over a mapping");
 	tap_eq(mm_brk(t, start + 18 * PAGE_SIZE), (int64_t)(start + 18 * PAGE_SIZE), "but up to it");
 	tap_eq(mm_brk(t, start - 1), (int64_t)(start + 18 * PAGE_SIZE), "not below its start");
 	t->tg->rlim[RLIMIT_DATA].cur = 20 * PAGE_SIZE;
@@ -209,12 +215,14 @@ static void test_files(void)
 	a = mm_map(t, &args, false);
 	tap_ok(a > 0, "a readable one");
 	tap_eq(mm_protect(t, (uaddr_t)a, PAGE_SIZE, RW, false), -EACCES, "... cannot become writable");
-	tap_ok(mm_shared_object(t->mm, (uaddr_t)a + 8, &object, &off) && object == &fake_inodes[0] && off == 5 * PAGE_SIZE + 8,
+	tap_ok(mm_shared_object(t->mm, (uaddr_t)a + 8, &object, &off) && object == &fake_inodes[0] &&
+	               off == 5 * PAGE_SIZE + 8,
 	       "its bytes have a shared name");
 	args.flags = 0;
 	args.prot = RW;
 	a = mm_map(t, &args, false);
-	tap_ok(a > 0 && !mm_shared_object(t->mm, (uaddr_t)a, &object, &off), "a private one may be written and has none");
+	tap_ok(a > 0 && !mm_shared_object(t->mm, (uaddr_t)a, &object, &off),
+	       "a private one may be written and has none");
 	fake_file_init(1, O_WRONLY);
 	args.file = &fake_files[1];
 	tap_eq(mm_map(t, &args, false), -EACCES, "a file open for writing only");
@@ -296,11 +304,13 @@ static void test_remap_shared(void)
 	       o1 == o2 && off1 == off2, "... the same object");
 	a = map(0, PAGE_SIZE, RW, 0);
 	tap_eq(mm_remap(t, (uaddr_t)a, 0, PAGE_SIZE, MREMAP_MAYMOVE, 0), -EINVAL, "but not private memory");
-	tap_eq(mm_remap(t, (uaddr_t)a, PAGE_SIZE, PAGE_SIZE, MREMAP_FIXED, 0x5000000), -EINVAL, "FIXED without MAYMOVE");
+	tap_eq(mm_remap(t, (uaddr_t)a, PAGE_SIZE, PAGE_SIZE, MREMAP_FIXED, 0x5000000), -EINVAL,
+	       "FIXED without MAYMOVE");
 	tap_eq(mm_remap(t, (uaddr_t)a, PAGE_SIZE, 0, MREMAP_MAYMOVE, 0), -EINVAL, "to length 0");
 	tap_eq(mm_remap(t, (uaddr_t)a + 1, PAGE_SIZE, PAGE_SIZE, MREMAP_MAYMOVE, 0), -EINVAL, "not aligned");
 	tap_eq(mm_remap(t, (uaddr_t)a, PAGE_SIZE, UINT64_MAX - PAGE_SIZE, MREMAP_MAYMOVE, 0), -ENOMEM, "too long");
-	tap_eq(mm_remap(t, (uaddr_t)a, UINT64_MAX - PAGE_SIZE, PAGE_SIZE, MREMAP_MAYMOVE, 0), -EFAULT, "an old length that wraps");
+	tap_eq(mm_remap(t, (uaddr_t)a, UINT64_MAX - PAGE_SIZE, PAGE_SIZE, MREMAP_MAYMOVE, 0), -EFAULT,
+	       "an old length that wraps");
 }
 
 static void test_maps_text(void)
@@ -329,7 +339,9 @@ static void test_maps_text(void)
 	a = map(0, PAGE_SIZE, PROT_READ | PROT_EXEC, MM_MAP_SHARED);
 	cursor = (uint64_t)a;
 	buf[mm_maps_text(t->mm, true, &cursor, buf, sizeof(buf))] = '\0';
-	tap_ok(strstr(buf, "r-xs") && strstr(buf, "\nSize:                  4 kB\n") && strstr(buf, "VmFlags: rd ex sh"), "smaps");
+	tap_ok(strstr(buf, "r-xs") && strstr(buf, "\nSize:                  4 kB\n") &&
+	               strstr(buf, "VmFlags: rd ex sh"),
+	       "smaps");
 }
 
 int main(void)

@@ -227,7 +227,8 @@ static const struct {
 static void test_clone_flags(void)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(clone_cases); i++)
-		tap_eq(fake_call(first, LINUX_SYS_clone, clone_cases[i].flags | SIGCHLD, 0, M(0), 0, clone_cases[i].tls),
+		tap_eq(fake_call(first, LINUX_SYS_clone, clone_cases[i].flags | SIGCHLD, 0, M(0), 0,
+		                 clone_cases[i].tls),
 		       clone_cases[i].r, "clone: %s", clone_cases[i].what);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guest programs of unotify_test, freestanding; one flat image at GUEST_CODE. Entered with the program and its argument. */
+/* Guest programs of unotify_test, freestanding; one flat image at GUEST_CODE. Entered with the program and its
+ * argument. */
 #include <asm/unistd.h>
 #include <stdint.h>
 

@@ -87,7 +87,9 @@ static int load(struct gtask *t, long program, long arg)
 
 static void do_clone(struct gtask *t, const uint64_t *a)
 {
-	struct ctx_clone_args args = { .kind = (enum ctx_clone_kind)a[0], .stack = a[1], .set_tls = a[2] != 0, .tls = a[2] };
+	struct ctx_clone_args args = {
+		.kind = (enum ctx_clone_kind)a[0], .stack = a[1], .set_tls = a[2] != 0, .tls = a[2]
+	};
 	struct vcpu_ctx *ctx;
 	struct aspace *as;
 	int r;
@@ -158,8 +160,13 @@ static void do_mm(struct gtask *t, enum aspace_opcode opcode, const uint64_t *a)
 /* H_MM: nothing is answered by the platform. Op 5: 32 one-page maps of many fds. */
 static void do_h_mm(struct gtask *t, const uint64_t *a)
 {
-	struct aspace_op op = { .op = (enum aspace_opcode)a[0], .prot = (int)a[3] & 7, .fd = -1, .addr = a[1], .len = a[2],
-				.new_addr = a[3], .new_len = a[2] };
+	struct aspace_op op = { .op = (enum aspace_opcode)a[0],
+		                .prot = (int)a[3] & 7,
+		                .fd = -1,
+		                .addr = a[1],
+		                .len = a[2],
+		                .new_addr = a[3],
+		                .new_len = a[2] };
 	struct aspace_op many[32];
 	unsigned done = 0;
 	int64_t r;
@@ -169,9 +176,12 @@ static void do_h_mm(struct gtask *t, const uint64_t *a)
 		return;
 	}
 	for (int i = 0; i < 32; i++)
-		many[i] = (struct aspace_op){ .op = ASPACE_MAP, .prot = PROT_READ, .fd = i % 2 ? dup(tk.file_fd) : tk.file_fd,
-					      .offset = (uint64_t)i * PAGE_SIZE, .addr = a[1] + (uint64_t)i * PAGE_SIZE,
-					      .len = PAGE_SIZE };
+		many[i] = (struct aspace_op){ .op = ASPACE_MAP,
+			                      .prot = PROT_READ,
+			                      .fd = i % 2 ? dup(tk.file_fd) : tk.file_fd,
+			                      .offset = (uint64_t)i * PAGE_SIZE,
+			                      .addr = a[1] + (uint64_t)i * PAGE_SIZE,
+			                      .len = PAGE_SIZE };
 	r = ops->aspace_apply(t->ctx, many, 32, false, &done);
 	for (int i = 1; i < 32; i += 2)
 		close(many[i].fd);
@@ -196,7 +206,8 @@ static void do_regs(struct gtask *t, const uint64_t *a, bool class_b)
 		tap_ok(r.fs_base == a[1] && r.gs_base == 0, "regs_get tells the bases");
 		r.fs_base = a[2];
 	} else {
-		tap_ok((a[0] == 2 || r.rbx == 5) && r.rip > GUEST_CODE && r.rip < GUEST_CODE + GUEST_IMAGE && r.rcx == r.rip,
+		tap_ok((a[0] == 2 || r.rbx == 5) && r.rip > GUEST_CODE && r.rip < GUEST_CODE + GUEST_IMAGE &&
+		               r.rcx == r.rip,
 		       "regs_get tells the registers");
 		r.rbx = 0x1234;
 	}

@@ -183,8 +183,8 @@ static void test_programs(void)
 	tk_run(G_STRESS, 0);
 	tap_ok(tk.results[10] == 0 && tk.results[11] == 0 && tk.results[12] == 0 && tk.results[13] == 0,
 	       "%s: four threads under interrupts see no mistake", tk.mode);
-	printf("# note %d interrupts, wrong: %ld %ld %ld %ld\n", tk.n_interrupts, tk.results[10], tk.results[11], tk.results[12],
-	       tk.results[13]);
+	printf("# note %d interrupts, wrong: %ld %ld %ld %ld\n", tk.n_interrupts, tk.results[10], tk.results[11],
+	       tk.results[12], tk.results[13]);
 }
 
 static void test_death(void)
@@ -202,9 +202,16 @@ static void alive(void)
 static void test_hostile(void)
 {
 	static const char *const what[] = {
-		"a call at the site of orders", "a forged end of orders", "a forged signal report",
-		"a report from the wrong site", "hiding from kicks", "a write to the shim",
-		"scribbling over the signal stack", "rsp in the signal stack", "a call at the free site", "a forged trap",
+		"a call at the site of orders",
+		"a forged end of orders",
+		"a forged signal report",
+		"a report from the wrong site",
+		"hiding from kicks",
+		"a write to the shim",
+		"scribbling over the signal stack",
+		"rsp in the signal stack",
+		"a call at the free site",
+		"a forged trap",
 	};
 
 	for (long i = 0; i < (long)ARRAY_SIZE(what); i++) {

@@ -284,7 +284,8 @@ static void test_rename(void)
 	g = stat_ino(&root, "/r2-with-a-name-that-is-longer-than-an-inline-one");
 	tap_eq(rename_(&root, "/r1", "/r2-with-a-name-that-is-longer-than-an-inline-one", RENAME_NOREPLACE), -EEXIST,
 	       "NOREPLACE");
-	tap_eq(rename_(&root, "/r1", "/r2-with-a-name-that-is-longer-than-an-inline-one", RENAME_EXCHANGE), 0, "EXCHANGE");
+	tap_eq(rename_(&root, "/r1", "/r2-with-a-name-that-is-longer-than-an-inline-one", RENAME_EXCHANGE), 0,
+	       "EXCHANGE");
 	tap_ok(stat_ino(&root, "/r1") == g &&
 	       stat_ino(&root, "/r2-with-a-name-that-is-longer-than-an-inline-one") == f, "has exchanged");
 	tap_eq(rename_(&root, "/r1", "/none", RENAME_EXCHANGE), -ENOENT, "EXCHANGE with nothing");
@@ -406,7 +407,8 @@ static void test_open_flags(void)
 	tap_ok(fd >= 0, "O_TMPFILE");
 	SYS(&root, sys_fstat, (uint64_t)fd, P(&st));
 	tap_eq(st.st_nlink, 0, "has no name");
-	tap_eq(SYS(&root, sys_linkat, (uint64_t)fd, P(""), AT, P("/tmp/named"), AT_EMPTY_PATH), 0, "linkat gives it one");
+	tap_eq(SYS(&root, sys_linkat, (uint64_t)fd, P(""), AT, P("/tmp/named"), AT_EMPTY_PATH), 0,
+	       "linkat gives it one");
 	tap_eq(stat_ino(&root, "/tmp/named"), (int64_t)st.st_ino, "which leads to it");
 	SYS(&root, sys_close, (uint64_t)fd);
 	fd = open_(&root, "/tmp/named", O_RDWR, 0);
@@ -464,7 +466,8 @@ static void test_getdents(void)
 	SYS(&root, sys_lseek, (uint64_t)fd, 0, SEEK_SET);
 	tap_eq(SYS(&root, sys_getdents64, (uint64_t)fd, 8, 256), -EFAULT, "a bad buffer");
 	n = SYS(&root, sys_getdents, (uint64_t)fd, P(buf), sizeof(buf));
-	tap_ok(n > 0 && buf[((struct linux_dirent *)(void *)buf)->d_reclen - 1] == 8, "nothing was lost; old records have a type");
+	tap_ok(n > 0 && buf[((struct linux_dirent *)(void *)buf)->d_reclen - 1] == 8,
+	       "nothing was lost; old records have a type");
 	SYS(&root, sys_close, (uint64_t)fd);
 	fd = open_(&root, "/a/f", O_RDONLY, 0);
 	tap_eq(SYS(&root, sys_getdents64, (uint64_t)fd, P(buf), sizeof(buf)), -ENOTDIR, "of a file");

@@ -58,7 +58,8 @@ static const struct inode_ops *ops_of(const struct proc_node *n)
 	return &proc_text_ops;
 }
 
-int proc_inode_create(struct super *sb, const struct proc_node *node, pid_t pid, int fd, bool thread, struct inode **ret)
+int proc_inode_create(struct super *sb, const struct proc_node *node, pid_t pid, int fd, bool thread,
+                      struct inode **ret)
 {
 	struct proc_inode *pi = calloc(1, sizeof(*pi));
 	uint32_t type = is_dir(node) ? S_IFDIR : node->kind == PROC_LINK ? S_IFLNK : S_IFREG;

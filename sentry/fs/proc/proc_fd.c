@@ -48,7 +48,8 @@ int proc_fd_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 	} else if (S_ISCHR(f->inode->mode)) {
 		strbuf_puts(b, "/dev/null"); /* a host device behind stdin, stdout or stderr */
 	} else {
-		strbuf_printf(b, "%s:[%llu]", S_ISSOCK(f->inode->mode) ? "socket" : "pipe", (unsigned long long)f->inode->ino);
+		strbuf_printf(b, "%s:[%llu]", S_ISSOCK(f->inode->mode) ? "socket" : "pipe",
+		              (unsigned long long)f->inode->ino);
 	}
 	file_put(f);
 	return n < 0 ? n : 0;

@@ -71,21 +71,23 @@ static int stat_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 		      (unsigned long long)(t->tg->child_stime_ns / NS_PER_TICK), 20 + t->nice, t->nice, t->tg->n_tasks,
 		      (unsigned long long)((t->start_ns - kernel.boot_ns) / NS_PER_TICK), (unsigned long long)st.total,
 		      (unsigned long long)(st.rss / PAGE_SIZE), (unsigned long long)t->tg->rlim[5].cur);
-	strbuf_printf(b, "%llu %llu %llu 0 0 %llu %llu %llu %llu 0 0 0 %d 0 0 0 0 0 0 %llu %llu %llu %llu %llu %llu %llu %d\n",
-		      (unsigned long long)l->start_code, (unsigned long long)l->end_code,
-		      (unsigned long long)l->start_stack, (unsigned long long)(sig_pending_set(t) & 0x7fffffff),
-		      (unsigned long long)(t->sig_blocked & 0x7fffffff), (unsigned long long)(ignored & 0x7fffffff),
-		      (unsigned long long)(caught & 0x7fffffff), t->tg->exit_signal, (unsigned long long)l->start_data,
-		      (unsigned long long)l->end_data, (unsigned long long)l->start_brk, (unsigned long long)l->arg_start,
-		      (unsigned long long)l->arg_end, (unsigned long long)l->env_start, (unsigned long long)l->env_end,
-		      t->exit_code);
+	strbuf_printf(
+		b,
+		"%llu %llu %llu 0 0 %llu %llu %llu %llu 0 0 0 %d 0 0 0 0 0 0 %llu %llu %llu %llu %llu %llu %llu %d\n",
+		(unsigned long long)l->start_code, (unsigned long long)l->end_code, (unsigned long long)l->start_stack,
+		(unsigned long long)(sig_pending_set(t) & 0x7fffffff),
+		(unsigned long long)(t->sig_blocked & 0x7fffffff), (unsigned long long)(ignored & 0x7fffffff),
+		(unsigned long long)(caught & 0x7fffffff), t->tg->exit_signal, (unsigned long long)l->start_data,
+		(unsigned long long)l->end_data, (unsigned long long)l->start_brk, (unsigned long long)l->arg_start,
+		(unsigned long long)l->arg_end, (unsigned long long)l->env_start, (unsigned long long)l->env_end,
+		t->exit_code);
 	return 0;
 }
 
 static void status_ids(struct strbuf *b, const struct cred *c)
 {
-	strbuf_printf(b, "Uid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\n", c->uid, c->euid, c->suid, c->fsuid, c->gid, c->egid,
-		      c->sgid, c->fsgid);
+	strbuf_printf(b, "Uid:\t%u\t%u\t%u\t%u\nGid:\t%u\t%u\t%u\t%u\n", c->uid, c->euid, c->suid, c->fsuid, c->gid,
+	              c->egid, c->sgid, c->fsgid);
 }
 
 static void status_caps(struct strbuf *b, const struct cred *c)
@@ -107,30 +109,38 @@ static int status_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 	uint64_t ignored, caught;
 	const struct cred *c = t->cred;
 
-	strbuf_printf(b, "Name:\t%s\nUmask:\t%04o\nState:\t%s\nTgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\n", t->comm,
-		      t->fs ? t->fs->umask : 022, state_name(state_letter(t)), t->tg->tgid, t->tid, ppid_of(t));
+	strbuf_printf(
+		b, "Name:\t%s\nUmask:\t%04o\nState:\t%s\nTgid:\t%d\nNgid:\t0\nPid:\t%d\nPPid:\t%d\nTracerPid:\t0\n",
+		t->comm, t->fs ? t->fs->umask : 022, state_name(state_letter(t)), t->tg->tgid, t->tid, ppid_of(t));
 	status_ids(b, c);
 	strbuf_printf(b, "FDSize:\t64\n");
 	status_caps(b, c);
 	if (t->mm) {
 		mm_stats(t->mm, &st);
-		strbuf_printf(b, "VmPeak:\t%8llu kB\nVmSize:\t%8llu kB\nVmLck:\t       0 kB\nVmPin:\t       0 kB\nVmHWM:\t%8llu kB\nVmRSS:\t%8llu kB\n",
-			      (unsigned long long)st.total / 1024, (unsigned long long)st.total / 1024,
-			      (unsigned long long)st.rss / 1024, (unsigned long long)st.rss / 1024);
+		strbuf_printf(b,
+		              "VmPeak:\t%8llu kB\nVmSize:\t%8llu kB\nVmLck:\t       0 kB\nVmPin:\t       0 "
+		              "kB\nVmHWM:\t%8llu kB\nVmRSS:\t%8llu kB\n",
+		              (unsigned long long)st.total / 1024, (unsigned long long)st.total / 1024,
+		              (unsigned long long)st.rss / 1024, (unsigned long long)st.rss / 1024);
 		strbuf_printf(b, "VmData:\t%8llu kB\nVmStk:\t%8llu kB\nVmExe:\t%8llu kB\nVmSwap:\t       0 kB\n",
 			      (unsigned long long)st.data / 1024, (unsigned long long)st.stack / 1024,
 			      (unsigned long long)st.text / 1024);
 	}
 	sig_sets(t, &ignored, &caught);
-	strbuf_printf(b, "Threads:\t%u\nSigQ:\t0/%llu\nSigPnd:\t%016llx\nShdPnd:\t%016llx\nSigBlk:\t%016llx\nSigIgn:\t%016llx\nSigCgt:\t%016llx\n",
-		      t->tg->n_tasks, (unsigned long long)t->tg->rlim[11].cur, (unsigned long long)sig_pending_set(t), 0ull,
-		      (unsigned long long)t->sig_blocked, (unsigned long long)ignored, (unsigned long long)caught);
+	strbuf_printf(
+		b,
+		"Threads:\t%u\nSigQ:\t0/"
+	        "%llu\nSigPnd:\t%016llx\nShdPnd:\t%016llx\nSigBlk:\t%016llx\nSigIgn:\t%016llx\nSigCgt:\t%016llx\n",
+		t->tg->n_tasks, (unsigned long long)t->tg->rlim[11].cur, (unsigned long long)sig_pending_set(t), 0ull,
+		(unsigned long long)t->sig_blocked, (unsigned long long)ignored, (unsigned long long)caught);
 	strbuf_printf(b, "CapInh:\t%016llx\nCapPrm:\t%016llx\nCapEff:\t%016llx\nCapBnd:\t%016llx\nCapAmb:\t%016llx\n",
 		      (unsigned long long)c->cap_inheritable, (unsigned long long)c->cap_permitted,
 		      (unsigned long long)c->cap_effective, (unsigned long long)c->cap_bounding,
 		      (unsigned long long)c->cap_ambient);
-	strbuf_printf(b, "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%llx\nCpus_allowed_list:\t0-%u\nMems_allowed_list:\t0\n",
-		      c->no_new_privs, (unsigned long long)t->affinity[0], kernel.n_cpus - 1);
+	strbuf_printf(b,
+	              "NoNewPrivs:\t%d\nSeccomp:\t0\nSeccomp_filters:\t0\nCpus_allowed:\t%llx\nCpus_allowed_list:\t0-%"
+	              "u\nMems_allowed_list:\t0\n",
+	              c->no_new_privs, (unsigned long long)t->affinity[0], kernel.n_cpus - 1);
 	strbuf_puts(b, "voluntary_ctxt_switches:\t0\nnonvoluntary_ctxt_switches:\t0\n");
 	return 0;
 }
@@ -142,8 +152,9 @@ static int statm_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 	if (t->mm)
 		mm_stats(t->mm, &st);
 	strbuf_printf(b, "%llu %llu %llu %llu 0 %llu 0\n", (unsigned long long)(st.total / PAGE_SIZE),
-		      (unsigned long long)(st.rss / PAGE_SIZE), (unsigned long long)(st.shared / PAGE_SIZE),
-		      (unsigned long long)(st.text / PAGE_SIZE), (unsigned long long)((st.data + st.stack) / PAGE_SIZE));
+	              (unsigned long long)(st.rss / PAGE_SIZE), (unsigned long long)(st.shared / PAGE_SIZE),
+	              (unsigned long long)(st.text / PAGE_SIZE),
+	              (unsigned long long)((st.data + st.stack) / PAGE_SIZE));
 	return 0;
 }
 
@@ -258,8 +269,9 @@ static int limits_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 
 static void mount_flags(struct strbuf *b, const struct mount *m)
 {
-	strbuf_printf(b, "%s%s%s%s,relatime", m->flags & MNT_RDONLY ? "ro" : "rw", m->flags & MNT_NOSUID ? ",nosuid" : "",
-		      m->flags & MNT_NODEV ? ",nodev" : "", m->flags & MNT_NOEXEC ? ",noexec" : "");
+	strbuf_printf(b, "%s%s%s%s,relatime", m->flags & MNT_RDONLY ? "ro" : "rw",
+	              m->flags & MNT_NOSUID ? ",nosuid" : "", m->flags & MNT_NODEV ? ",nodev" : "",
+	              m->flags & MNT_NOEXEC ? ",noexec" : "");
 }
 
 /* The path of a mount as @t's root sees it; false when it cannot be reached. */
@@ -346,7 +358,8 @@ static int loginuid_text(struct strbuf *b, struct proc_inode *pi, struct task *t
 
 static int io_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
-	strbuf_puts(b, "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n");
+	strbuf_puts(
+		b, "rchar: 0\nwchar: 0\nsyscr: 0\nsyscw: 0\nread_bytes: 0\nwrite_bytes: 0\ncancelled_write_bytes: 0\n");
 	return 0;
 }
 
@@ -449,36 +462,42 @@ static const struct proc_node ns_children[] = {
 
 extern const struct proc_node proc_net_children[];
 
-#define PID_FILES \
-	{ .name = "auxv", .mode = 0400, .kind = PROC_TEXT, .text = auxv_text }, \
-	{ .name = "cgroup", .mode = 0444, .kind = PROC_TEXT, .text = cgroup_text }, \
-	{ .name = "cmdline", .mode = 0444, .kind = PROC_TEXT, .text = cmdline_text }, \
-	{ .name = "comm", .mode = 0644, .kind = PROC_TEXT, .text = comm_text, .store = comm_store }, \
-	{ .name = "cwd", .mode = 0777, .kind = PROC_LINK, .link = cwd_link, .follow = cwd_follow }, \
-	{ .name = "environ", .mode = 0400, .kind = PROC_TEXT, .text = environ_text }, \
-	{ .name = "exe", .mode = 0777, .kind = PROC_LINK, .link = exe_link, .follow = exe_follow }, \
-	{ .name = "fd", .mode = 0500, .kind = PROC_FDS }, \
-	{ .name = "fdinfo", .mode = 0500, .kind = PROC_FDINFOS }, \
-	{ .name = "gid_map", .mode = 0444, .kind = PROC_TEXT, .text = map_id_text }, \
-	{ .name = "io", .mode = 0400, .kind = PROC_TEXT, .text = io_text }, \
-	{ .name = "limits", .mode = 0444, .kind = PROC_TEXT, .text = limits_text }, \
-	{ .name = "loginuid", .mode = 0444, .kind = PROC_TEXT, .text = loginuid_text }, \
-	{ .name = "maps", .mode = 0444, .kind = PROC_TEXT, .text = maps_text }, \
-	{ .name = "mountinfo", .mode = 0444, .kind = PROC_TEXT, .text = mountinfo_text }, \
-	{ .name = "mounts", .mode = 0444, .kind = PROC_TEXT, .text = mounts_text }, \
-	{ .name = "net", .mode = 0555, .kind = PROC_DIR, .children = proc_net_children }, \
-	{ .name = "ns", .mode = 0511, .kind = PROC_DIR, .children = ns_children }, \
-	{ .name = "oom_score", .mode = 0444, .kind = PROC_TEXT, .text = zero_text }, \
-	{ .name = "oom_score_adj", .mode = 0644, .kind = PROC_TEXT, .text = oom_score_text, .store = oom_score_store }, \
-	{ .name = "personality", .mode = 0400, .kind = PROC_TEXT, .text = personality_text }, \
-	{ .name = "root", .mode = 0777, .kind = PROC_LINK, .link = root_link, .follow = root_follow }, \
-	{ .name = "setgroups", .mode = 0444, .kind = PROC_TEXT, .text = setgroups_text }, \
-	{ .name = "smaps", .mode = 0444, .kind = PROC_TEXT, .text = smaps_text }, \
-	{ .name = "stat", .mode = 0444, .kind = PROC_TEXT, .text = stat_text }, \
-	{ .name = "statm", .mode = 0444, .kind = PROC_TEXT, .text = statm_text }, \
-	{ .name = "status", .mode = 0444, .kind = PROC_TEXT, .text = status_text }, \
-	{ .name = "uid_map", .mode = 0444, .kind = PROC_TEXT, .text = map_id_text }, \
-	{ .name = "wchan", .mode = 0444, .kind = PROC_TEXT, .text = wchan_text }
+#define PID_FILES                                                                                                      \
+	{ .name = "auxv", .mode = 0400, .kind = PROC_TEXT, .text = auxv_text },                                        \
+		{ .name = "cgroup", .mode = 0444, .kind = PROC_TEXT, .text = cgroup_text },                            \
+		{ .name = "cmdline", .mode = 0444, .kind = PROC_TEXT, .text = cmdline_text },                          \
+		{ .name = "comm", .mode = 0644, .kind = PROC_TEXT, .text = comm_text, .store = comm_store },           \
+		{ .name = "cwd", .mode = 0777, .kind = PROC_LINK, .link = cwd_link, .follow = cwd_follow },            \
+		{ .name = "environ", .mode = 0400, .kind = PROC_TEXT, .text = environ_text },                          \
+		{ .name = "exe", .mode = 0777, .kind = PROC_LINK, .link = exe_link, .follow = exe_follow },            \
+		{ .name = "fd", .mode = 0500, .kind = PROC_FDS },                                                      \
+		{ .name = "fdinfo", .mode = 0500, .kind = PROC_FDINFOS },                                              \
+		{ .name = "gid_map", .mode = 0444, .kind = PROC_TEXT, .text = map_id_text },                           \
+		{ .name = "io", .mode = 0400, .kind = PROC_TEXT, .text = io_text },                                    \
+		{ .name = "limits", .mode = 0444, .kind = PROC_TEXT, .text = limits_text },                            \
+		{ .name = "loginuid", .mode = 0444, .kind = PROC_TEXT, .text = loginuid_text },                        \
+		{ .name = "maps", .mode = 0444, .kind = PROC_TEXT, .text = maps_text },                                \
+		{ .name = "mountinfo", .mode = 0444, .kind = PROC_TEXT, .text = mountinfo_text },                      \
+		{ .name = "mounts", .mode = 0444, .kind = PROC_TEXT, .text = mounts_text },                            \
+		{ .name = "net", .mode = 0555, .kind = PROC_DIR, .children = proc_net_children },                      \
+		{ .name = "ns", .mode = 0511, .kind = PROC_DIR, .children = ns_children },                             \
+		{ .name = "oom_score", .mode = 0444, .kind = PROC_TEXT, .text = zero_text },                           \
+		{ .name = "oom_score_adj",                                                                             \
+		  .mode = 0644,                                                                                        \
+		  .kind = PROC_TEXT,                                                                                   \
+		  .text = oom_score_text,                                                                              \
+		  .store = oom_score_store },                                                                          \
+		{ .name = "personality", .mode = 0400, .kind = PROC_TEXT, .text = personality_text },                  \
+		{ .name = "root", .mode = 0777, .kind = PROC_LINK, .link = root_link, .follow = root_follow },         \
+		{ .name = "setgroups", .mode = 0444, .kind = PROC_TEXT, .text = setgroups_text },                      \
+		{ .name = "smaps", .mode = 0444, .kind = PROC_TEXT, .text = smaps_text },                              \
+		{ .name = "stat", .mode = 0444, .kind = PROC_TEXT, .text = stat_text },                                \
+		{ .name = "statm", .mode = 0444, .kind = PROC_TEXT, .text = statm_text },                              \
+		{ .name = "status", .mode = 0444, .kind = PROC_TEXT, .text = status_text },                            \
+		{ .name = "uid_map", .mode = 0444, .kind = PROC_TEXT, .text = map_id_text },                           \
+	{                                                                                                              \
+		.name = "wchan", .mode = 0444, .kind = PROC_TEXT, .text = wchan_text                                   \
+	}
 
 static const struct proc_node tid_children[] = { PID_FILES, { 0 } };
 

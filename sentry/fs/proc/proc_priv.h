@@ -26,8 +26,8 @@ struct proc_node {
 	enum proc_kind kind;
 	/* PROC_DIR: its entries, ended by one without a name. */
 	const struct proc_node *children;
-	/* PROC_TEXT: appends the content. @t is the task that the inode is about (NULL outside a pid directory), alive and
-	 * counted by the caller. 0 or -errno. */
+	/* PROC_TEXT: appends the content. @t is the task that the inode is about (NULL outside a pid directory), alive
+	 * and counted by the caller. 0 or -errno. */
 	int (*text)(struct strbuf *b, struct proc_inode *pi, struct task *t);
 	/* PROC_TEXT with a write bit in mode: takes what was written. */
 	int (*store)(struct proc_inode *pi, struct task *t, const char *s, size_t len);
@@ -52,7 +52,8 @@ extern const struct proc_node proc_fd_node, proc_fdinfo_node;
 /* The task of a proc inode: counted, -ESRCH when it is gone (or a zombie without the part that is asked for). */
 struct task *proc_task(const struct proc_inode *pi);
 
-int proc_inode_create(struct super *sb, const struct proc_node *node, pid_t pid, int fd, bool thread, struct inode **ret);
+int proc_inode_create(struct super *sb, const struct proc_node *node, pid_t pid, int fd, bool thread,
+                      struct inode **ret);
 
 /* A file system of nodes alone: procfs and sysfs. */
 int proc_super_create(const struct proc_node *root, const char *fstype, uint64_t magic, struct super **ret);

@@ -56,7 +56,8 @@ static int meminfo_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 	unsigned long long total = (kernel.limits.memory ? kernel.limits.memory : MEM_DEFAULT) / 1024;
 	unsigned long long used = MIN(kernel.counters.store_bytes / 1024, (uint64_t)total), left = total - used;
 
-	strbuf_printf(b, "MemTotal:       %8llu kB\nMemFree:        %8llu kB\nMemAvailable:   %8llu kB\n", total, left, left);
+	strbuf_printf(b, "MemTotal:       %8llu kB\nMemFree:        %8llu kB\nMemAvailable:   %8llu kB\n", total, left,
+	              left);
 	strbuf_printf(b, "Buffers:               0 kB\nCached:         %8llu kB\nSwapCached:            0 kB\n", used);
 	strbuf_puts(b, "Active:                0 kB\nInactive:              0 kB\nSwapTotal:             0 kB\n"
 		       "SwapFree:              0 kB\nDirty:                 0 kB\nWriteback:             0 kB\n"
@@ -120,11 +121,13 @@ static int cpuinfo_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 	for (unsigned cpu = 0; cpu < kernel.n_cpus; cpu++) {
 		unsigned family = (sig >> 8 & 15) + ((sig >> 8 & 15) == 15 ? sig >> 20 & 255 : 0);
 
-		strbuf_printf(b, "processor\t: %u\nvendor_id\t: %s\ncpu family\t: %u\nmodel\t\t: %u\nmodel name\t: %s\n"
-				 "stepping\t: %u\ncpu MHz\t\t: 2000.000\ncache size\t: 1024 KB\nphysical id\t: 0\nsiblings\t: %u\n"
-				 "core id\t\t: %u\ncpu cores\t: %u\nfpu\t\t: yes\nflags\t\t:",
-			      cpu, vendor, family, (sig >> 4 & 15) | (sig >> 12 & 0xf0), brand, sig & 15, kernel.n_cpus, cpu,
-			      kernel.n_cpus);
+		strbuf_printf(b,
+		              "processor\t: %u\nvendor_id\t: %s\ncpu family\t: %u\nmodel\t\t: %u\nmodel name\t: %s\n"
+		              "stepping\t: %u\ncpu MHz\t\t: 2000.000\ncache size\t: 1024 KB\nphysical id\t: "
+		              "0\nsiblings\t: %u\n"
+		              "core id\t\t: %u\ncpu cores\t: %u\nfpu\t\t: yes\nflags\t\t:",
+		              cpu, vendor, family, (sig >> 4 & 15) | (sig >> 12 & 0xf0), brand, sig & 15, kernel.n_cpus,
+		              cpu, kernel.n_cpus);
 		for (size_t i = 0; i < ARRAY_SIZE(flag_bits); i++) {
 			if (r[flag_bits[i].reg] >> flag_bits[i].bit & 1)
 				strbuf_printf(b, " %s", flag_bits[i].name);
@@ -144,13 +147,15 @@ static int uptime_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
 	uint64_t cs = uptime_ns() / 10000000;
 
-	strbuf_printf(b, "%llu.%02llu %llu.%02llu\n", (unsigned long long)(cs / 100), (unsigned long long)(cs % 100), 0ull, 0ull);
+	strbuf_printf(b, "%llu.%02llu %llu.%02llu\n", (unsigned long long)(cs / 100), (unsigned long long)(cs % 100),
+	              0ull, 0ull);
 	return 0;
 }
 
 static int loadavg_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
-	strbuf_printf(b, "0.00 0.00 0.00 %u/%u %d\n", kernel.counters.tasks, kernel.counters.tasks, kernel.current ? kernel.current->tid : 1);
+	strbuf_printf(b, "0.00 0.00 0.00 %u/%u %d\n", kernel.counters.tasks, kernel.counters.tasks,
+	              kernel.current ? kernel.current->tid : 1);
 	return 0;
 }
 
@@ -180,7 +185,8 @@ static int version_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 
 static int filesystems_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
-	strbuf_puts(b, "nodev\tproc\nnodev\tsysfs\nnodev\ttmpfs\nnodev\tdevtmpfs\nnodev\toverlay\nnodev\tpipefs\nnodev\tsockfs\n");
+	strbuf_puts(b, "nodev\tproc\nnodev\tsysfs\nnodev\ttmpfs\nnodev\tdevtmpfs\nnodev\toverlay\nnodev\tpipefs\nnodev"
+	               "\tsockfs\n");
 	return 0;
 }
 
@@ -317,8 +323,9 @@ static const struct proc_node sys_kernel_children[] = {
 };
 
 static const struct proc_node sys_vm_children[] = {
-	TEXT("max_map_count", constant_text), TEXT("mmap_min_addr", constant_text), TEXT("overcommit_memory", constant_text),
-	TEXT("overcommit_ratio", constant_text), TEXT("swappiness", constant_text), { 0 },
+	TEXT("max_map_count", constant_text),     TEXT("mmap_min_addr", constant_text),
+	TEXT("overcommit_memory", constant_text), TEXT("overcommit_ratio", constant_text),
+	TEXT("swappiness", constant_text),        { 0 },
 };
 
 static const struct proc_node sys_epoll_children[] = { TEXT("max_user_watches", constant_text), { 0 } };
@@ -344,8 +351,10 @@ static const struct proc_node sys_children[] = {
 static int net_dev_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 {
 	strbuf_puts(b, "Inter-|   Receive                                                |  Transmit\n"
-		       " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n"
-		       "    lo:       0       0    0    0    0     0          0         0        0       0    0    0    0     0       0          0\n");
+	               " face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop "
+	               "fifo colls carrier compressed\n"
+	               "    lo:       0       0    0    0    0     0          0         0        0       0    0    0   "
+	               " 0     0       0          0\n");
 	return 0;
 }
 

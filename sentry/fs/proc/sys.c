@@ -40,7 +40,11 @@ static int pmd_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 static const struct proc_node no_children[] = { { 0 } };
 
 static const struct proc_node cpu_children[] = {
-	TEXT("offline", node_text), TEXT("online", cpus_text), TEXT("possible", cpus_text), TEXT("present", cpus_text), { 0 },
+	TEXT("offline", node_text),
+	TEXT("online", cpus_text),
+	TEXT("possible", cpus_text),
+	TEXT("present", cpus_text),
+	{ 0 },
 };
 
 static const struct proc_node node_children[] = { TEXT("online", node_text), TEXT("possible", node_text), { 0 } };

@@ -61,8 +61,14 @@ int main(int argc, char **argv)
 	else if (!strcmp(name, "--help") || !strcmp(name, "-h"))
 		name = "help";
 	for (size_t i = 0; i < verb_count; i++) {
-		if (!strcmp(verbs[i].name, name))
-			return verbs[i].fn(argc - 1, argv + 1);
+		if (strcmp(verbs[i].name, name) != 0)
+			continue;
+		if (argc == 3 && !strcmp(argv[2], "--help")) {
+			char *help[] = { (char *)"help", argv[1], NULL };
+
+			return verb_help(2, help);
+		}
+		return verbs[i].fn(argc - 1, argv + 1);
 	}
 	return verb_fail("unknown command '%s' (see sbx help)", name);
 }

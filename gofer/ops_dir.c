@@ -10,6 +10,7 @@
 
 #include "base/host/at.h"
 #include "base/host/fdio.h"
+#include "base/host/hostio.h"
 #include "base/host/file.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
@@ -61,7 +62,7 @@ static int stream_get(struct gofer *g, struct node *n, int fd, uint64_t cookie, 
 	s->used = ++g->stream_clock;
 	/* From the start always anew: the host's file system may show a snapshot. */
 	if (s->pos != cookie || !cookie) {
-		int64_t at = cookie > INT64_MAX ? -EINVAL : host_file_seek(s->fd, (int64_t)cookie, SEEK_SET);
+		int64_t at = cookie > INT64_MAX ? -EINVAL : host_lseek(s->fd, (int64_t)cookie, SEEK_SET);
 
 		if (at < 0) {
 			stream_close(s);
@@ -144,7 +145,7 @@ static int read_entries(struct gofer *g, struct node *n, struct stream *s, int f
 			s->pos = (uint64_t)d->off;
 		}
 		if (p < end) { /* read too far */
-			int64_t at = host_file_seek(s->fd, (int64_t)s->pos, SEEK_SET);
+			int64_t at = host_lseek(s->fd, (int64_t)s->pos, SEEK_SET);
 
 			return at < 0 ? (int)at : 0;
 		}

@@ -9,6 +9,7 @@
 
 #include "base/host/at.h"
 #include "base/host/fdio.h"
+#include "base/host/hostio.h"
 #include "base/host/file.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
@@ -166,7 +167,7 @@ GOFER_OP(op_fsync)
 	node_unpin(g->nodes, n);
 	if (file < 0)
 		return file;
-	ret = host_file_sync(file, false);
+	ret = host_fsync(file, false);
 	host_close(file);
 	return ret;
 }

@@ -5,22 +5,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-int64_t host_file_seek(int fd, int64_t off, int whence)
-{
-	int64_t r = lseek(fd, off, whence);
-
-	return r < 0 ? -errno : r;
-}
-
-int host_file_sync(int fd, bool data_only)
-{
-	int r;
-
-	do
-		r = data_only ? fdatasync(fd) : fsync(fd);
-	while (r < 0 && errno == EINTR);
-	return r < 0 ? -errno : 0;
-}
+#include "base/host/hostio.h"
 
 ssize_t host_file_append(int fd, const void *buf, size_t n, uint64_t *end)
 {
@@ -33,7 +18,7 @@ ssize_t host_file_append(int fd, const void *buf, size_t n, uint64_t *end)
 	while (r < 0 && errno == EINTR);
 	if (r < 0)
 		return -errno;
-	pos = host_file_seek(fd, 0, SEEK_CUR);
+	pos = host_lseek(fd, 0, SEEK_CUR);
 	if (pos < 0)
 		return (ssize_t)pos;
 	*end = (uint64_t)pos;

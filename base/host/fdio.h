@@ -10,8 +10,6 @@
 
 #include "base/macros.h"
 
-MUST_CHECK int64_t host_file_seek(int fd, int64_t off, int whence);
-MUST_CHECK int host_file_sync(int fd, bool data_only);
 /* Writes at the end of the file in one step, whatever the fd's flags; *end is the position after it. Moves the fd's own
  * position. */
 MUST_CHECK ssize_t host_file_append(int fd, const void *buf, size_t n, uint64_t *end);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/host/fdio.h"
+#include "base/host/hostio.h"
 #include "base/host/file.h"
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/vfs/uio.h"
@@ -291,7 +292,7 @@ static int64_t gofer_llseek(struct file *f, int64_t off, int whence)
 		break;
 	case SEEK_DATA:
 	case SEEK_HOLE:
-		r = host_file_seek(file_hfd(f)->fd, off, whence);
+		r = host_lseek(file_hfd(f)->fd, off, whence);
 		if (r >= 0)
 			f->pos = (uint64_t)r;
 		return r;
@@ -318,7 +319,7 @@ static int gofer_mmap(struct file *f, int prot, bool shared, struct file_map *ma
 
 static int gofer_fsync(struct file *f, bool data_only)
 {
-	return host_file_sync(file_hfd(f)->fd, data_only);
+	return host_fsync(file_hfd(f)->fd, data_only);
 }
 
 static int gofer_fallocate(struct file *f, int mode, uint64_t off, uint64_t len)

@@ -46,11 +46,6 @@ int sock_addr_out(struct task *t, uaddr_t p, uaddr_t lenp, const struct sock_add
 	return 0;
 }
 
-static void put_file(void *f)
-{
-	file_put(f);
-}
-
 int64_t sock_block(struct task *t, struct file *f, uint32_t events, uint64_t timeo)
 {
 	struct sock *s = sock_of_file(f);
@@ -62,7 +57,7 @@ int64_t sock_block(struct task *t, struct file *f, uint32_t events, uint64_t tim
 	if (task_wait_on(t, &s->wq, events | POLLERR | POLLHUP))
 		return -ENOMEM;
 	if (!t->op.data)
-		task_op_hold(t, file_get(f), put_file);
+		task_op_hold(t, file_get(f), file_put_held);
 	return task_block(t, timeo ? -EINTR : -ERESTARTSYS);
 }
 

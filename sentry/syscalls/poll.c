@@ -436,11 +436,6 @@ int64_t sys_epoll_ctl(struct task *t, const struct sysargs *a)
 	return err;
 }
 
-static void put_file(void *f)
-{
-	file_put(f);
-}
-
 static int64_t do_epoll_wait(struct task *t, const struct sysargs *a, bool zero)
 {
 	struct linux_epoll_event ev[EPOLL_BATCH];
@@ -464,7 +459,7 @@ static int64_t do_epoll_wait(struct task *t, const struct sysargs *a, bool zero)
 		r = task_wait_on(t, q, POLLIN);
 		if (!r) {
 			if (t->op.data != ep)
-				task_op_hold(t, file_get(ep), put_file);
+				task_op_hold(t, file_get(ep), file_put_held);
 			r = task_block(t, -EINTR);
 		}
 	}

@@ -146,11 +146,6 @@ int64_t sys_bind(struct task *t, const struct sysargs *a)
 	return with_addr(t, a, do_bind);
 }
 
-static void put_file(void *f)
-{
-	file_put(f);
-}
-
 int64_t sys_connect(struct task *t, const struct sysargs *a)
 {
 	struct sock *s;
@@ -165,7 +160,7 @@ int64_t sys_connect(struct task *t, const struct sysargs *a)
 	/* The listener's backlog is full: wait for an accept. */
 	if (!(f->flags & O_NONBLOCK) && s->connect_to) {
 		if (t->op.data != f)
-			task_op_hold(t, file_get(f), put_file);
+			task_op_hold(t, file_get(f), file_put_held);
 		r = task_wait_on(t, &s->connect_to->wq, POLLOUT);
 		if (!r)
 			r = task_block(t, -ERESTARTSYS);

@@ -84,6 +84,12 @@ struct file *file_create(const struct file_ops *ops, struct inode *in, uint32_t 
 struct file *file_get(struct file *f);
 void file_put(struct file *f); /* NULL is allowed */
 
+/* file_put() in the form that task_op_hold() takes. */
+static inline void file_put_held(void *f)
+{
+	file_put(f);
+}
+
 /* An inode for anonymous files (pipes, eventfd, sockets): one shared "anon" superblock. */
 struct inode *anon_inode_create(uint32_t mode);
 /* The same for an embedded inode; ops, with a destroy, are then the caller's to set. */

@@ -276,11 +276,6 @@ out:
 	return err;
 }
 
-static void put_file(void *f)
-{
-	file_put(f);
-}
-
 /* fifo(7): an open for reading waits for a writer and the other way round; O_RDWR never waits. */
 int64_t fifo_open(struct task *t, struct inode *in, struct file *f)
 {
@@ -312,7 +307,7 @@ int64_t fifo_open(struct task *t, struct inode *in, struct file *f)
 	if (rd ? (p->writers || p->w_opens != t->op.scratch[3]) : (p->readers || p->r_opens != t->op.scratch[3]))
 		return 0;
 	if (!t->op.data)
-		task_op_hold(t, file_get(f), put_file);
+		task_op_hold(t, file_get(f), file_put_held);
 	if (task_wait_on(t, &p->wq, POLLIN | POLLOUT))
 		return -ENOMEM;
 	return task_block(t, -ERESTARTSYS);

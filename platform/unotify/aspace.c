@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define INJECT_FD   10 /* first number for injected files */
@@ -151,12 +151,12 @@ void aspace_slot_put(struct aspace *as, uint32_t slot)
 void aspace_add_clear_orders(const struct platform *p, struct order_batch *b)
 {
 	order_add(b, SYS_munmap, 0, SHIM_BASE, 0, 0, 0, 0);
-	if (!p->keep_hi) {
+	if (!p->stubs.report.keep_hi) {
 		order_add(b, SYS_munmap, SHIM_END, STUB_TASK_SIZE - SHIM_END, 0, 0, 0, 0);
 		return;
 	}
-	order_add(b, SYS_munmap, SHIM_END, p->keep_lo - SHIM_END, 0, 0, 0, 0);
-	order_add(b, SYS_munmap, p->keep_hi, STUB_TASK_SIZE - p->keep_hi, 0, 0, 0, 0);
+	order_add(b, SYS_munmap, SHIM_END, p->stubs.report.keep_lo - SHIM_END, 0, 0, 0, 0);
+	order_add(b, SYS_munmap, p->stubs.report.keep_hi, STUB_TASK_SIZE - p->stubs.report.keep_hi, 0, 0, 0, 0);
 }
 
 static bool range_ok(uaddr_t addr, uint64_t len)

@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <ucontext.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define WAKE_SIGNAL SIGUSR1

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 static ssize_t vm_copy(long nr, pid_t tid, uint64_t addr, void *buf, size_t n)

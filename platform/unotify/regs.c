@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define ARCH_SET_GS 0x1001

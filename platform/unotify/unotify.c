@@ -12,7 +12,7 @@
  * ops->ctx_return() -> listener_send(). Functions that need the guest thread's help (a kick into the shim, an order)
  * pump events themselves until it has answered; traps of other contexts then stay queued until run() goes on.
  */
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 /* True while the leader runs a callback: it will look at wake_bits before it sleeps, no signal is needed. */
@@ -88,7 +88,7 @@ static void unotify_wake(struct platform *p)
 
 static uaddr_t unotify_vdso(const struct platform *p)
 {
-	return p->vdso;
+	return p->stubs.report.vdso;
 }
 
 const struct platform_ops unotify_platform_ops = {

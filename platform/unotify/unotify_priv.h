@@ -28,6 +28,7 @@
 #include "base/ref.h"
 #include "platform/platform.h"
 #include "platform/stub/layout.h"
+#include "platform/stub/spawn.h"
 
 #define TID_BUCKETS 1024u
 #define FPU_LEGACY  512u
@@ -148,14 +149,12 @@ struct platform {
 	void *up_arg;
 	struct platform_config cfg;
 	struct platform_info info;
-	struct shim_sites sites;
+	struct stubs stubs;
 	struct fpu_layout fpu;
-	uint64_t vdso, keep_lo, keep_hi; /* the vDSO's range where it could not be moved */
 	unsigned park_limit;
 
 	int listener;
-	pid_t init_pid, pid, leader_tid;
-	int init_pidfd;
+	pid_t pid, leader_tid;
 	int broken; /* -errno: no machine any more */
 	struct uctx *zygote;
 

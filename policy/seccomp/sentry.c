@@ -37,7 +37,7 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(rt_sigaction, "platform/unotify/listener.c: the wake signal", 1,
 	       ARG(0, EQ, SIGUSR1)),
 	ROW(pidfd_open, "platform/unotify/proc.c: a new stub"),
-	ROW(wait4, "platform/unotify/start.c: the end"),
+	ROW(wait4, "platform/stub/spawn.c: the end"),
 	ROW(getpid, "platform/unotify/listener.c"),
 	ROW(gettid, "platform/unotify/listener.c"),
 	ROW(rt_sigreturn, "platform/unotify/listener.c: the wake signal"),

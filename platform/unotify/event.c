@@ -323,7 +323,7 @@ void event_handle(struct platform *p, const struct seccomp_notif *n)
 
 static void take_wake_bits(struct platform *p)
 {
-	uint32_t bits = __atomic_exchange_n(&p->wake_bits, 0, __ATOMIC_SEQ_CST);
+	uint32_t bits = leader_take_bits(&p->leader);
 
 	if (bits & WAKE_IDLE)
 		p->idle_pending = true;

@@ -120,7 +120,7 @@ static int platform_alloc(const struct platform_config *cfg, struct platform **r
 
 static int bring_up(struct platform *p, struct sbx_err *err)
 {
-	int r = listener_init_leader(p, &p->fpu);
+	int r = leader_init(&p->leader, &p->fpu);
 
 	if (r < 0)
 		return sbx_fail(err, r, "leader");

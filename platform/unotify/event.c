@@ -58,7 +58,8 @@ static bool stopped(struct uctx *c, const struct seccomp_notif *n, enum uctx_sta
 	c->interrupt = false;
 	c->tail = false;
 	c->set_rax = false;
-	c->frame_valid = false;
+	c->frame_valid = c->frame_dirty = false;
+	c->bases_zero = false;
 	if (likely(c->goal != GOAL_EXIT))
 		return true;
 	if (state == UCTX_SHIM)
@@ -117,7 +118,7 @@ static void on_kick(struct uctx *c, const struct seccomp_notif *n)
 	if (escalated) {
 		c->id = n->id;
 		c->state = UCTX_SHIM;
-		c->frame_valid = false;
+		c->frame_valid = c->frame_dirty = false;
 		uctx_in_shim(c);
 		return;
 	}

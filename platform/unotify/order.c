@@ -29,8 +29,13 @@ int order_send(struct uctx *c, const struct order *orders, unsigned n, unsigned 
 	c->n_orders = n;
 	c->i_order = 0;
 	c->order_cmd = cmd;
+	/* After the last order the thread goes on by itself. */
+	if (cmd != SHIM_ORDER && frame_flush(c) < 0) {
+		proc_kill(c->proc, SIGKILL);
+		return -ESRCH;
+	}
 	if (rax)
-		c->frame_valid = false;
+		frame_forget(c);
 	if (poke_orders(c, orders, n, rax) == 0) {
 		c->state = UCTX_ORDERED;
 		if (listener_send(c->p, c->id, (int64_t)n << 8 | cmd) == 0)

@@ -99,7 +99,9 @@ struct uctx {
 	bool set_rax;           /* ctx_resume() is to use the frame with rax = 0 (a clone's child) */
 	bool tail;              /* GUEST, but the last order of an answer-and-go-on batch may still report an error */
 	bool sleep_order;       /* ORDERED: it is the demotion's */
-	bool frame_valid;       /* fr is what is in the slot */
+	bool frame_valid;       /* fr is what is in the slot, or */
+	bool frame_dirty;       /* what is to be written there before the thread goes on */
+	bool bases_zero;        /* SHIM: fs_base and gs_base are known to be 0 */
 	uint8_t ghost_ticks;    /* watchdog ticks since destroyed */
 	uint64_t token;         /* NEW: single use */
 	const struct order *orders;
@@ -126,6 +128,9 @@ struct platform {
 	struct stubs stubs;
 	struct fpu_layout fpu;
 	unsigned park_limit;
+	struct uctx *fpu_owner; /* of fpu_area, see regs.c */
+	bool fpu_dirty;
+	uint8_t fpu_area[FPU_STATE_MAX] __attribute__((aligned(64)));
 
 	int listener;
 	int broken; /* -errno: no machine any more */
@@ -245,9 +250,13 @@ int unotify_ctx_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct greg
 int unotify_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len);
 int unotify_ctx_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len);
 int unotify_ctx_arch_prctl(struct vcpu_ctx *ctx, int code, uint64_t value);
-/* Reads uctx.fr if it is not valid. */
-int frame_load(struct uctx *c);
-int frame_store(struct uctx *c);
+/* Reads uctx.fr if it is not valid. @fpu: the caller will want the FPU state as well. */
+int frame_load(struct uctx *c, bool fpu);
+/* uctx.fr is to be the frame. It is written when the thread goes on, or by frame_flush(): 0, -EFAULT, -ESRCH. */
+void frame_changed(struct uctx *c);
+int frame_flush(struct uctx *c);
+/* The thread has run: what we know of the frame is old. */
+void frame_forget(struct uctx *c);
 /* A frame that starts a program: no FPU state, all registers 0. */
 void frame_init_fresh(struct uctx *c);
 /* Copies @c's frame with its FPU state into @child's slot (same aspace); rax = 0. Sets child->frame. */

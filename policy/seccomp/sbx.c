@@ -15,6 +15,7 @@ static const struct seccomp_row rows[] = {
 	ROW(poll, "tools/monitor/monitor.c"),
 	ROW(read, "tools/monitor/streams.c"),
 	ROW(write, "tools/monitor/streams.c; policy/audit.c; stdio"),
+	ROW(pwritev2, "base/host/hostio.c: output that must not block"),
 	ROW(pread64, "policy/audit.c: the tail after another writer"),
 	ROW(recvmsg, "base/wire: from helpers"),
 	ROW(sendmsg, "base/wire: signals to the sentry"),

@@ -342,7 +342,7 @@ static void run_fini(struct run *r)
 {
 	close_guest_stdio(r);
 	for (int i = 0; i < 2; i++)
-		stream_close(&r->streams[i]);
+		stream_fini(&r->streams[i]);
 	helper_fini(&r->sentry);
 	helper_fini(&r->gofer);
 	host_close(r->sigfd);

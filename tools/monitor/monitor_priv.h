@@ -12,6 +12,7 @@
 #include "tools/monitor/usage.h"
 
 #define NEVER UINT64_MAX
+#define STREAM_CHUNK (64u * 1024) /* what a pipe holds: one wake-up of ours for each */
 
 /*
  * One output stream that goes through us: guest -> pipe -> keep and pass on. Reading stops while
@@ -22,8 +23,10 @@ struct stream {
 	int to;              /* our stdout or stderr; -1: not passed on */
 	struct output *keep; /* NULL: not kept */
 	const char *name;
-	uint8_t pending[PIPE_BUF];
-	size_t at, len; /* of pending */
+	bool nowait;         /* @to takes writes that do not block */
+	size_t step;         /* else this many bytes never block once poll said ready */
+	uint8_t *pending;    /* STREAM_CHUNK bytes; NULL: no stream */
+	size_t at, len;      /* of pending */
 };
 
 enum stop_reason {
@@ -76,7 +79,8 @@ bool run_receive(struct run *r, struct helper *h);
 MUST_CHECK int streams_open(struct run *r, struct sbx_err *err);
 void stream_read(struct run *r, struct stream *s);
 void stream_write(struct run *r, struct stream *s);
-void stream_close(struct stream *s);
+void stream_close(struct stream *s); /* at end of file */
+void stream_fini(struct stream *s);
 
 /* reap.c */
 MUST_CHECK int reap_prepare(struct run *r, struct sbx_err *err);

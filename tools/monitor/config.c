@@ -141,7 +141,8 @@ static void fill_limits(Sbx__Control__Limits *l, const struct policy *p)
 	l->memory = p->limits[LIMIT_MEMORY];
 	l->disk = p->limits[LIMIT_DISK];
 	l->inodes = p->limits[LIMIT_INODES];
-	l->cpu_ns = p->limits[LIMIT_CPU] * 1000000;
+	/* We count exactly, or nearly so; the sentry's count has waiting for a CPU in it: a second line. */
+	l->cpu_ns = p->limits[LIMIT_CPU] ? (2 * p->limits[LIMIT_CPU] + 1000) * 1000000 : 0;
 	l->tasks = (uint32_t)p->limits[LIMIT_TASKS];
 	l->open_files = (uint32_t)p->limits[LIMIT_OPEN_FILES];
 }

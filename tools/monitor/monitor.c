@@ -99,6 +99,21 @@ static int start_helpers(struct run *r, struct sbx_err *err)
 	return ret;
 }
 
+/* The helpers wait for their configuration: they have no children yet, and no guest runs. */
+static int join_cgroup(struct run *r, struct sbx_err *err)
+{
+	const struct policy *p = r->spec->policy;
+	const struct cgroup_limits l = { p->limits[LIMIT_MEMORY], p->limits[LIMIT_TASKS] };
+	int ret = cgroup_create(&r->cgroup, r->spec->cgroup ? r->spec->cgroup : "auto", &l, err);
+
+	if (ret)
+		return ret;
+	ret = cgroup_add(&r->cgroup, r->sentry.pid);
+	if (!ret)
+		ret = cgroup_add(&r->cgroup, r->gofer.pid);
+	return ret ? sbx_fail(err, ret, "put the sandbox into its control group") : 0;
+}
+
 static void close_guest_stdio(struct run *r)
 {
 	for (int i = 0; i < 3; i++) {
@@ -158,19 +173,33 @@ static void on_signal(struct run *r)
 	}
 }
 
+void run_read_cgroup(struct run *r)
+{
+	struct cgroup_usage *u = &r->counted, before = *u;
+
+	if (r->cgroup.kind == CGROUP_NONE)
+		return;
+	cgroup_read(&r->cgroup, u);
+	u->memory_peak = MAX(u->memory_peak, before.memory_peak);
+	u->oom_kills = MAX(u->oom_kills, before.oom_kills);
+}
+
 static void sample(struct run *r, uint64_t now)
 {
 	const struct policy *p = r->spec->policy;
 
-	usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
+	bool grouped = r->cgroup.kind != CGROUP_NONE;
+	uint64_t cpu_ms;
+
+	run_read_cgroup(r);
+	if (!grouped || (p->limits[LIMIT_CPU] && !r->counted.cpu_known))
+		usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
 	/* Reading /proc of many processes takes its time: a small share of it all. */
 	r->t_sample = now + MAX(SAMPLE_NS, SAMPLE_SHARE * (now_ns() - now));
-	if (r->usage.memory > p->limits[LIMIT_MEMORY])
+	if (grouped ? r->counted.oom_kills : r->usage.memory > p->limits[LIMIT_MEMORY])
 		run_stop(r, STOP_OOM);
-	/* The sentry counts exactly and ends its guest in time; this is for a sentry that does not.
-	 */
-	if (p->limits[LIMIT_CPU] &&
-	    r->usage.cpu_ms > p->limits[LIMIT_CPU] + p->limits[LIMIT_CPU] / 4 + 1000)
+	cpu_ms = r->counted.cpu_known ? (r->counted.cpu_user_us + r->counted.cpu_sys_us) / 1000 : r->usage.cpu_ms;
+	if (p->limits[LIMIT_CPU] && cpu_ms > p->limits[LIMIT_CPU])
 		run_stop(r, STOP_CPU);
 }
 
@@ -301,7 +330,9 @@ static void run_loop(struct run *r)
 		turn(r, 1000);
 	while (run_receive(r, &r->gofer))
 		;
+	cgroup_kill(&r->cgroup);
 	reap_all(r);
+	run_read_cgroup(r);
 	drain(r);
 }
 
@@ -320,7 +351,8 @@ static const struct run_step {
 } start_steps[] = {
 	{ "signals", open_signals },       { "children", reap_prepare },
 	{ "streams", streams_open },       { "helpers", start_helpers },
-	{ "configuration", send_configs }, { "confine", confine },
+	{ "control group", join_cgroup },  { "configuration", send_configs },
+	{ "confine", confine },
 };
 
 static void run_init(struct run *r, const struct run_spec *spec, struct run_result *res)
@@ -336,6 +368,7 @@ static void run_init(struct run *r, const struct run_spec *spec, struct run_resu
 	};
 	events_init(&r->events, spec->events_fd);
 	usage_init(&r->usage);
+	cgroup_init(&r->cgroup);
 }
 
 static void run_fini(struct run *r)
@@ -348,6 +381,7 @@ static void run_fini(struct run *r)
 	host_close(r->sigfd);
 	events_fini(&r->events);
 	usage_fini(&r->usage);
+	cgroup_fini(&r->cgroup);
 	free(r->earlier_children);
 }
 

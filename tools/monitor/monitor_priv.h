@@ -6,6 +6,7 @@
 #include <limits.h>
 
 #include "sentry/control/channel.h"
+#include "tools/monitor/cgroup.h"
 #include "tools/monitor/events.h"
 #include "tools/monitor/helper.h"
 #include "tools/monitor/monitor.h"
@@ -48,7 +49,9 @@ struct run {
 	bool guest_owned[3]; /* and is ours to close */
 	struct stream streams[2];
 	struct events events;
-	struct usage usage;
+	struct usage usage;   /* without a control group */
+	struct cgroup cgroup;
+	struct cgroup_usage counted; /* what that says */
 	pid_t *earlier_children; /* of the process before we became its program; not ours to kill;
 	                            ends with 0 */
 	unsigned signals_seen;
@@ -69,6 +72,9 @@ uint64_t now_ns(void);
 /* Stops the sandbox: the sentry is killed, everything else follows. The first reason counts. */
 void run_stop(struct run *r, enum stop_reason why);
 void run_fail(struct run *r, const char *failure); /* @failure is borrowed */
+
+/* Takes the numbers of the control group, if there is one. */
+void run_read_cgroup(struct run *r);
 
 /* messages.c: takes one message of a helper without blocking. Returns false when there was none;
  * the connection is closed at its end, and when the helper sent nonsense, which also stops the

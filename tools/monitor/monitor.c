@@ -33,6 +33,7 @@
 #include "tools/monitor/config.h"
 #include "tools/monitor/monitor_priv.h"
 #include "tools/monitor/result.h"
+#include "tools/monitor/store_disk.h"
 
 #define NSEC_PER_MSEC  1000000ull
 #define EXIT_GRACE_NS  (2 * NSEC_PER_SEC)      /* for the sentry to leave after its report */
@@ -126,8 +127,13 @@ static void close_guest_stdio(struct run *r)
 
 static int send_configs(struct run *r, struct sbx_err *err)
 {
-	int ret = config_send_sentry(r->sentry.control, r->spec, r->guest_stdio);
+	struct config_fds fds = { .disk = -1 };
+	int ret;
 
+	memcpy(fds.stdio, r->guest_stdio, sizeof(fds.stdio));
+	fds.disk = store_disk_open(r->spec->policy, &fds.store_memory);
+	ret = config_send_sentry(r->sentry.control, r->spec, &fds);
+	host_close(fds.disk);
 	if (ret)
 		return sbx_fail(err, ret, "configure sbx-sentry");
 	close_guest_stdio(r);

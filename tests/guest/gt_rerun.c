@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that wait, while other threads change what they were given: descriptors, iovecs, names, futex words. */
 #include <linux/futex.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -385,6 +386,37 @@ static void lock_mixed(void)
 	job_join(&w);
 }
 
+/* A vfork by clone3 whose child takes the arguments away. */
+static long raw3(long nr, long a, long b)
+{
+	long r;
+
+	__asm__ volatile("syscall" : "=a"(r) : "0"(nr), "D"(a), "S"(b) : "rcx", "r11", "memory");
+	return r;
+}
+
+static void vfork_args(void)
+{
+	struct clone_args *args = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const struct timespec nap = { 0, 50 * MS };
+	static volatile int order;
+	long pid;
+
+	CHECK(args != MAP_FAILED);
+	args->flags = CLONE_VM | CLONE_VFORK;
+	args->exit_signal = SIGCHLD;
+	pid = raw3(SYS_clone3, (long)args, sizeof(*args));
+	if (pid == 0) {
+		raw3(SYS_munmap, (long)args, 4096);
+		raw3(SYS_nanosleep, (long)&nap, 0);
+		order = 1;
+		raw3(SYS_exit_group, 7, 0);
+	}
+	CHECK(pid > 0);
+	CHECK_EQ(order, 1);
+	CHECK_EXIT((pid_t)pid, 7);
+}
+
 static const struct gt_case cases[] = {
 	{ "send_shrinks", send_shrinks },
 	{ "recv_shrinks", recv_shrinks },
@@ -396,6 +428,7 @@ static const struct gt_case cases[] = {
 	{ "dgram_full", dgram_full },
 	{ "requeue_mixed", requeue_mixed },
 	{ "lock_mixed", lock_mixed },
+	{ "vfork_args", vfork_args },
 	{ NULL, NULL },
 };
 GT_MAIN(cases)

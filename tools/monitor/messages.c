@@ -46,6 +46,7 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 		                            ? m->error_exit
 		                            : EXIT_SBX;
 		log_quote(r->res->message, sizeof(r->res->message), m->error, strlen(m->error));
+		return; /* the last event says why */
 	}
 	events_started(&r->events, r->res);
 }

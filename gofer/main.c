@@ -99,6 +99,7 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 	if (r < 0)
 		return r;
 	g->watches = watch_create();
+	gofer_socket_time(g, FD_SENTRY);
 	sbx__control__message__free_unpacked(m, NULL);
 	r = confine_steady(c, err);
 	if (r < 0)

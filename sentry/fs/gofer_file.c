@@ -125,7 +125,7 @@ static void hfd_put(struct gofer_hfd *h)
 	if (h->writable) {
 		/* The last look at what was written, while it costs no round trip. */
 		if (h->changed)
-			(void)gofer_refresh(&gi->inode);
+			(void)gofer_attrs_update(gi);
 		hfd_detach(h);
 		return;
 	}

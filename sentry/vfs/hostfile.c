@@ -22,8 +22,11 @@
 #include "sentry/kernel/waitq.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/uio.h"
+#include "sentry/vfs/vfs.h"
 
 #define SAFE_CHUNK 4096u /* PIPE_BUF of the host */
+
+uint64_t vfs_host_reads;
 
 struct hostnode {
 	struct inode in;
@@ -106,6 +109,7 @@ static ssize_t hostfile_read(struct file *f, struct uio *u, uint64_t *pos)
 	if (!len)
 		return 0;
 	r = n->seekable ? seek_io(n, f, buf, len, pos, false) : try_io(n, buf, len, false);
+	vfs_host_reads++;
 	if (r <= 0)
 		return r;
 	moved = uio_copy_to(u, buf, (size_t)r);

@@ -176,8 +176,10 @@ static int dispatch(struct gofer *g, const Sbx__Gofer__Request *q, struct reply 
 		if (ret < 0)
 			return ret;
 	}
-	if (q->op_case == SBX__GOFER__REQUEST__OP__NOT_SET)
+	if (q->op_case == SBX__GOFER__REQUEST__OP__NOT_SET) {
+		log_dbg(CH_GOFER, "%s: 0", q->walk ? "walk" : q->sync ? "sync" : "nothing");
 		return 0;
+	}
 	r->msg.data.len = 0;
 	if ((unsigned)q->op_case >= ARRAY_SIZE(ops) || !ops[q->op_case].fn)
 		return -EPROTO;

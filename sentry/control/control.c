@@ -17,6 +17,7 @@
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/vfs/dentry.h"
+#include "sentry/vfs/vfs.h"
 
 #define BACKGROUND_MAX    64                   /* processes named in the result */
 #define BACKGROUND_BUDGET (WIRE_MSG_MAX / 4)   /* bytes of their names: the guest chooses those */
@@ -182,6 +183,8 @@ static void report_exited(int wait_status)
 	struct change_list changes;
 	uint64_t user, sys;
 
+	if (vfs_settle)
+		vfs_settle();
 	kernel_cpu_times(&user, &sys);
 	e.wait_status = wait_status;
 	e.cpu_user_ms = user / 1000000;

@@ -358,18 +358,12 @@ int gofer_setattr(struct inode *in, const struct iattr *attr)
 		return r;
 	if ((valid & ATTR_SIZE) && gofer_truncate_fd(gi, attr->size) == 0)
 		valid &= ~ATTR_SIZE;
-	if (!valid)
+	if (!valid || gofer_defer(gi, attr, valid))
 		return 0;
 	gofer_call_init(&c, gi->fs->conn);
 	c.req.op_case = OP(SETATTR);
 	c.req.setattr = &m;
-	m.valid = valid;
-	m.mode = attr->mode & 07777;
-	m.size = attr->size;
-	m.atime = attr->atime.sec;
-	m.atime_nsec = attr->atime.nsec;
-	m.mtime = attr->mtime.sec;
-	m.mtime_nsec = attr->mtime.nsec;
+	gofer_setattr_fill(&m, attr, valid);
 	r = gofer_call_fid(&c, gi, &m.fid);
 	if (r == 0)
 		r = gofer_call_run(&c);

@@ -190,6 +190,7 @@ static int send_request(struct gofer_call *c)
 	int r;
 
 	c->req.tag = ++conn->tag;
+	gofer_defer_send(c);
 	c->req.n_clunk = n;
 	c->req.clunk = n ? conn->clunks + (conn->n_clunks - n) : NULL;
 	if (sbx__gofer__request__get_packed_size(&c->req) > sizeof(conn->buf))
@@ -259,6 +260,7 @@ int gofer_call_run(struct gofer_call *c)
 	r = send_request(c);
 	if (r == 0)
 		r = receive(c);
+	gofer_defer_done(c);
 	if (r == 0)
 		r = take_walk(c);
 	if (r == 0)
@@ -353,6 +355,8 @@ void gofer_conn_put(struct gofer_conn *c)
 {
 	if (!c || !ref_put(&c->ref))
 		return;
+	if (c->defer_timer.fire)
+		ktimer_cancel(&c->defer_timer);
 	host_close(c->sock);
 	host_close(c->events);
 	free(c->watched);

@@ -88,7 +88,8 @@ void gofer_attr_set(struct gofer_inode *gi, const Sbx__Gofer__Attr *a, uint64_t 
 		return; /* about another file */
 	in->mode = a->mode;
 	in->nlink = a->nlink;
-	in->uid = a->uid == args->host_uid ? args->uid : a->uid;
+	gi->owned = a->uid == args->host_uid;
+	in->uid = gi->owned ? args->uid : a->uid;
 	in->gid = a->gid == args->host_gid ? args->gid : a->gid;
 	in->rdev = a->rdev;
 	in->size = a->size;
@@ -353,6 +354,8 @@ int gofer_attrs_update(struct gofer_inode *gi)
 {
 	struct gofer_hfd *h = gi->wr ? gi->wr : gi->rd;
 
+	if (gi->pend.valid)
+		return 0; /* they were true when it was put off; who wants the whole truth settles first */
 	if (gofer_now() < gi->attr_until)
 		return 0;
 	if (h)

@@ -23,6 +23,7 @@
 #include "base/wire/wire.h"
 #include "gofer/proto/gofer.pb-c.h"
 #include "sentry/fs/fs.h"
+#include "sentry/kernel/timer.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/inode.h"
 
@@ -30,6 +31,7 @@
 #define GOFER_FOREVER       UINT64_MAX
 #define GOFER_CALL_WALK_MAX 32   /* names of one request */
 #define GOFER_REFRESHES     4    /* attributes asked for in a directory before all are */
+#define GOFER_PENDING_MAX   16   /* files whose attributes are set later; the gofer takes no more at once */
 #define GOFER_AHEAD_MAX     8    /* names looked up ahead */
 #define GOFER_CLUNKS_MAX    1024 /* ids given back with one request */
 #define GOFER_IDLE_FDS      128  /* host fds of files that nobody has open */
@@ -82,6 +84,12 @@ struct gofer_conn {
 	unsigned n_found;
 	uint32_t found_tag; /* the message that brought them */
 	struct gofer_inode *unopened; /* was created and not opened yet: has a writable fd without a user; borrowed */
+	/* gofer_defer.c: put off; under way. Counted. */
+	struct gofer_inode *pending[GOFER_PENDING_MAX], *sent[GOFER_PENDING_MAX];
+	unsigned n_pending, n_sent;
+	struct ktimer defer_timer;
+	Sbx__Gofer__SetAttr before[GOFER_PENDING_MAX];
+	Sbx__Gofer__SetAttr *before_ptrs[GOFER_PENDING_MAX];
 	uint8_t buf[WIRE_MSG_MAX];
 	uint8_t arena[GOFER_ARENA_SIZE];
 };
@@ -125,6 +133,9 @@ struct gofer_inode {
 	uint64_t misses_until, refreshes_until;
 	uint16_t misses;
 	uint16_t refreshes;
+	struct iattr pend;          /* put off; valid 0: nothing */
+	int late_error;             /* of what was put off: the next fsync tells */
+	bool owned;                 /* by the user whom the gofer works for */
 	bool listed;                /* the parent's listing may have attributes of it */
 	bool too_big;               /* a directory that is not listed ahead */
 	bool gone;                  /* no name is left: the attributes are the last that were seen */
@@ -195,6 +206,19 @@ uint64_t gofer_name_until(const struct gofer_inode *dir);
 uint64_t gofer_attr_until(const struct gofer_inode *gi);
 /* Takes over the changes of a reply. */
 void gofer_changes(struct gofer_conn *c, const Sbx__Gofer__Reply *rep);
+
+/* gofer_defer.c */
+
+/* Puts a change of attributes off. False: it is to be made now. */
+bool gofer_defer(struct gofer_inode *gi, const struct iattr *attr, uint32_t valid);
+/* Makes all changes that were put off. */
+void gofer_flush(struct gofer_conn *c);
+/* Those of the inode, and with them all. */
+void gofer_settle(struct inode *in);
+void gofer_setattr_fill(Sbx__Gofer__SetAttr *m, const struct iattr *attr, uint32_t valid);
+/* Of each call: takes them along, and takes their answers. */
+void gofer_defer_send(struct gofer_call *c);
+void gofer_defer_done(struct gofer_call *c);
 
 /* gofer_ahead.c */
 

@@ -77,6 +77,8 @@ struct kstatfs {
 #define ENOENT_UNCACHED 1100
 
 struct inode_ops {
+	/* Makes what was put off of changes of attributes, so that refresh tells them as they are. NULL: nothing is. */
+	void (*settle)(struct inode *in);
 	/* Brings the cached attributes (inode fields) up to date; NULL: they always are. */
 	int (*refresh)(struct inode *in);
 	/* Result in *ret, one reference. -ENOENT, or -ENOENT_UNCACHED. NULL op: -ENOTDIR. */

@@ -88,6 +88,29 @@ struct inode *dcache_peek(const struct inode *dir, const char *name, size_t len)
 }
 
 uint64_t vfs_host_reads;
+void (*vfs_settle)(void);
+
+/* No timers here: what is put off waits until it is asked for. */
+void ktimer_init(struct ktimer *kt, void (*fire)(struct ktimer *kt))
+{
+	*kt = (struct ktimer){ .fire = fire };
+}
+
+int ktimer_arm(struct ktimer *kt, uint64_t when)
+{
+	kt->when = when;
+	return 0;
+}
+
+void ktimer_cancel(struct ktimer *kt)
+{
+	(void)kt;
+}
+
+uint64_t clock_mono_ns(void)
+{
+	return gofer_now();
+}
 
 void kernel_random(void *buf, size_t n)
 {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "sentry/kernel/kernel.h"
 #include "sentry/vfs/dentry.h"
@@ -110,32 +109,4 @@ int vfs_mmap(struct file *f, int prot, bool shared, struct file_map *map)
 	if (!f->ops || !f->ops->mmap)
 		return -ENODEV;
 	return f->ops->mmap(f, prot, shared, map);
-}
-
-int64_t file_seek(struct file *f, int64_t off, int whence, uint64_t size)
-{
-	int64_t base = 0, end = (int64_t)size;
-
-	switch (whence) {
-	case SEEK_SET:
-		break;
-	case SEEK_CUR:
-		base = (int64_t)f->pos;
-		break;
-	case SEEK_END:
-		base = end;
-		break;
-	case SEEK_DATA:
-	case SEEK_HOLE:
-		if (off < 0 || off >= end)
-			return -ENXIO;
-		off = whence == SEEK_DATA ? off : end;
-		break;
-	default:
-		return -EINVAL;
-	}
-	if (__builtin_add_overflow(base, off, &off) || off < 0)
-		return -EINVAL;
-	f->pos = (uint64_t)off;
-	return off;
 }

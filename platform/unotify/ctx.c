@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define FORK_FLAGS   (CLONE_PARENT | SIGCHLD)

@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/uio.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 static int poke_orders(struct uctx *c, const struct order *orders, unsigned n, const uint64_t *rax)
@@ -74,7 +74,7 @@ int64_t order_run1(struct uctx *c, const struct order *o)
 
 int order_sleep(struct uctx *c)
 {
-	c->own_orders[0] = (struct order){ SYS_rt_sigtimedwait, { c->p->sites.kickset, 0, 0, 8 } };
+	c->own_orders[0] = (struct order){ SYS_rt_sigtimedwait, { c->p->stubs.sites.kickset, 0, 0, 8 } };
 	c->sleep_order = true;
 	return order_send(c, c->own_orders, 1, SHIM_ORDER, NULL);
 }

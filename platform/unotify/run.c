@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 void uctx_kick(struct uctx *c)

@@ -286,14 +286,15 @@ static int mount_grants(const Sbx__Control__SentryConfig *cfg, struct gofer_conn
 	return r;
 }
 
-int boot_mounts(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer, struct sbx_err *err)
+int boot_mounts(const Sbx__Control__SentryConfig *cfg, int disk_fd, struct gofer_conn *gofer, struct sbx_err *err)
 {
 	int r = store_create(cfg->limits->disk, cfg->limits->inodes, &the_store);
 
-	if (!r)
-		r = memfd_init(the_store);
+	if (!r && disk_fd >= 0)
+		r = store_use_disk(the_store, disk_fd, cfg->store_memory);
 	if (r)
 		return sbx_fail(err, r, "create the store");
+	store_limit_private(the_store, cfg->limits->memory ? cfg->limits->memory : UINT64_MAX);
 	r = memfd_init(the_store);
 	if (r)
 		return sbx_fail(err, r, "make the place of memfds");

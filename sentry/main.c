@@ -30,12 +30,13 @@ static const Sbx__Control__SentryConfig *cfg;
 static Sbx__Control__SentryConfig *cfg_mutable;
 static struct gofer_conn *gofer;
 static int stdio_fds[3] = { -1, -1, -1 };
+static int disk_fd = -1;
 static int exit_code = EXIT_SBX;
 static int proc_fd = -1; /* while the platform starts */
 
 static int step_config(struct sbx_err *err)
 {
-	int r = control_config(&cfg_mutable, stdio_fds, err);
+	int r = control_config(&cfg_mutable, stdio_fds, &disk_fd, err);
 
 	if (r)
 		return r;
@@ -152,7 +153,7 @@ static int step_vfs(struct sbx_err *err)
 {
 	int r = vfs_init();
 
-	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, gofer, err);
+	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, disk_fd, gofer, err);
 }
 
 static int step_program(struct sbx_err *err)

@@ -142,7 +142,8 @@ static void fill_limits(Sbx__Control__Limits *l, const struct policy *p)
 	l->memory = p->limits[LIMIT_MEMORY];
 	l->disk = p->limits[LIMIT_DISK];
 	l->inodes = p->limits[LIMIT_INODES];
-	l->cpu_ns = p->limits[LIMIT_CPU] * 1000000;
+	/* We count exactly, or nearly so; the sentry's count has waiting for a CPU in it: a second line. */
+	l->cpu_ns = p->limits[LIMIT_CPU] ? (2 * p->limits[LIMIT_CPU] + 1000) * 1000000 : 0;
 	l->tasks = (uint32_t)p->limits[LIMIT_TASKS];
 	l->open_files = (uint32_t)p->limits[LIMIT_OPEN_FILES];
 }
@@ -180,7 +181,7 @@ static void fill_sentry(Sbx__Control__SentryConfig *c, const struct run_spec *sp
 	c->debug_filter = spec->debug_channels != NULL;
 }
 
-int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3])
+int config_send_sentry(int sock, const struct run_spec *spec, const struct config_fds *fds)
 {
 	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
 	Sbx__Control__SentryConfig c = SBX__CONTROL__SENTRY_CONFIG__INIT;
@@ -190,6 +191,7 @@ int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3]
 		struct dir_msgs dirs;
 	} *parts = malloc(sizeof(*parts));
 	struct rule_msgs rules = { 0 };
+	const int all[4] = { fds->stdio[0], fds->stdio[1], fds->stdio[2], fds->disk };
 	int r = -ENOMEM;
 
 	if (!parts || fill_rules(&rules, &spec->policy->exec_deny))
@@ -207,7 +209,9 @@ int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3]
 	c.n_exec_deny = spec->policy->exec_deny.n;
 	m.m_case = SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG;
 	m.sentry_config = &c;
-	r = control_send(sock, &m, stdio, 3);
+	c.store_disk = fds->disk >= 0;
+	c.store_memory = fds->store_memory;
+	r = control_send(sock, &m, all, c.store_disk ? 4 : 3);
 out:
 	free(rules.v);
 	free(rules.p);

@@ -67,7 +67,7 @@ __attribute__((unused)) static int64_t gt_now_ms(void)
 /* Waits up to five seconds for a condition that others bring about. */
 #define WAIT_FOR(cond) \
 	do { \
-		int64_t end_ = gt_now_ms() + 5000; \
+		int64_t end_ = gt_now_ms() + 30000; \
 		while (!(cond)) { \
 			if (gt_now_ms() > end_) \
 				gt_fail(__FILE__, __LINE__, "waited in vain: %s", #cond); \

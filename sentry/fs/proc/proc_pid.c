@@ -493,7 +493,12 @@ extern const struct proc_node proc_net_children[];
 		  .text = oom_score_text,                                                                              \
 		  .store = oom_score_store },                                                                          \
 		{ .name = "personality", .mode = 0400, .look = true, .kind = PROC_TEXT, .text = personality_text },    \
-		{ .name = "root", .mode = 0777, .look = true, .kind = PROC_LINK, .link = root_link, .follow = root_follow }, \
+		{ .name = "root",                                                                                      \
+		  .mode = 0777,                                                                                        \
+		  .look = true,                                                                                        \
+		  .kind = PROC_LINK,                                                                                   \
+		  .link = root_link,                                                                                   \
+		  .follow = root_follow },                                                                             \
 		{ .name = "setgroups", .mode = 0444, .kind = PROC_TEXT, .text = setgroups_text },                      \
 		{ .name = "smaps", .mode = 0444, .look = true, .kind = PROC_TEXT, .text = smaps_text },                \
 		{ .name = "stat", .mode = 0444, .kind = PROC_TEXT, .text = stat_text },                                \

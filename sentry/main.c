@@ -5,6 +5,7 @@
  * anything the guest controls comes after it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/host/file.h"
+#include "base/host/sched.h"
 #include "base/log.h"
 #include "platform/platform.h"
 #include "policy/roles.h"
@@ -28,11 +31,13 @@ static const Sbx__Control__SentryConfig *cfg;
 static Sbx__Control__SentryConfig *cfg_mutable;
 static struct gofer_conn *gofer;
 static int stdio_fds[3] = { -1, -1, -1 };
+static int disk_fd = -1;
 static int exit_code = EXIT_SBX;
+static int proc_fd = -1; /* while the platform starts */
 
 static int step_config(struct sbx_err *err)
 {
-	int r = control_config(&cfg_mutable, stdio_fds, err);
+	int r = control_config(&cfg_mutable, stdio_fds, &disk_fd, err);
 
 	if (r)
 		return r;
@@ -54,6 +59,20 @@ static int step_identity(struct sbx_err *err)
 
 	policy_set_options(&o);
 	return policy_enter(ROLE_SENTRY, STAGE_IDENTITY, err);
+}
+
+/* Before the stubs start, which then have the empty root from us. They still need /proc to do so. */
+static int step_root(struct sbx_err *err)
+{
+	proc_fd = host_open("/proc", O_PATH | O_DIRECTORY, 0);
+	return policy_enter(ROLE_SENTRY, STAGE_CONFINED, err);
+}
+
+static bool isolated(void)
+{
+	const struct policy_obtained *o = policy_obtained();
+
+	return proc_fd >= 0 && o->empty_root && o->netns && o->ipcns && o->utsns;
 }
 
 /* Donated files and gofer files are host fds: take what the system allows. */
@@ -100,6 +119,8 @@ static int step_platform(struct sbx_err *err)
 		.stub_fd = -1,
 		.max_contexts = cfg->limits->tasks + 16,
 		.no_userns = cfg->no_userns,
+		.isolated = isolated(),
+		.proc_fd = proc_fd,
 	};
 	bool automatic = !cfg->platform || !*cfg->platform || !strcmp(cfg->platform, "auto");
 
@@ -117,6 +138,9 @@ static int step_platform(struct sbx_err *err)
 
 static int step_confine(struct sbx_err *err)
 {
+	host_close(proc_fd);
+	proc_fd = -1;
+	host_sched_short_turns(); /* not the stubs, which were made before: a guest takes turns as anybody */
 	return policy_enter(ROLE_SENTRY, STAGE_STEADY, err);
 }
 
@@ -131,7 +155,7 @@ static int step_vfs(struct sbx_err *err)
 {
 	int r = vfs_init();
 
-	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, gofer, err);
+	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, disk_fd, gofer, err);
 }
 
 static int step_program(struct sbx_err *err)
@@ -145,6 +169,7 @@ static const struct {
 } steps[] = {
 	{ "config", step_config },
 	{ "identity", step_identity },
+	{ "root", step_root },
 	{ "rlimits", step_rlimits },
 	{ "kernel", step_kernel },
 	{ "platform", step_platform },
@@ -154,6 +179,19 @@ static const struct {
 	{ "listen", control_listen },
 	{ "program", step_program },
 };
+
+/*
+ * The guest has ended and the monitor knows. The gofer is told first, for it ends beside us. Guest processes that are
+ * left die with us and the monitor waits for them, as it does for those of a sentry that was killed; so nothing is
+ * gained by waiting for them here. A sanitized build frees all, to see what was forgotten.
+ */
+static void end(void)
+{
+	host_close(GOFER_FD);
+#ifdef SBX_SANITIZED
+	kernel.plat->destroy(kernel.platform);
+#endif
+}
 
 int main(int argc, char **argv)
 {
@@ -174,6 +212,6 @@ int main(int argc, char **argv)
 	r = kernel.plat->run(kernel.platform);
 	if (r)
 		log_err(CH_CORE, "platform %s broke: %s", kernel.plat->name, strerror(-r));
-	kernel.plat->destroy(kernel.platform);
+	end();
 	return r ? EXIT_SBX : 0;
 }

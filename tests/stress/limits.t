@@ -17,6 +17,7 @@ status() { # WANT NAME
 	is "$(sed -n 's/.*"status":"\([a-z_]*\)".*/\1/p' "$tmp/json")" "$1" "$2"
 }
 
+before_groups=$(find /sys/fs/cgroup -maxdepth 4 -type d -name "sbx-*" 2>/dev/null | wc -l)
 flood forks
 is "$out" "99 EAGAIN" "fork bomb: EAGAIN at the task limit"
 is $rc 0 "fork bomb: afterwards there is room again"
@@ -68,9 +69,29 @@ case $out in
 esac
 if [ $r -eq 2 ]; then skip "memfd fill" "no memfd"; else ok $r "memfd fill: ENOSPC at the quota"; fi
 
-flood memory
-is $rc 137 "memory bomb: 137"
-status oom "memory bomb: named in the result"
+# Memory in each of its forms, against a control group's limit where the host has one, and against our own samples.
+groups=none
+"$sbx" features | grep -q '^cgroup *yes' && groups="auto none"
+hog() { # GROUP WHAT
+	run -t 50 --memory 100M --cgroup "$1" --json=3 -- ./flood "$2" 3>"$tmp/json" >"$tmp/out" 2>"$tmp/err" </dev/null
+	is $? 137 "$2, cgroup $1: 137"
+	status oom "$2, cgroup $1: named in the result"
+	is "$(grep -c '^sbx: ' "$tmp/err")" 1 "$2, cgroup $1: one line says why"
+	peak=$(sed -n 's/.*"max_rss":\([0-9]*\).*/\1/p' "$tmp/json")
+	[ "$1" = none ] || [ "$peak" -lt 140000000 ]
+	ok $? "$2, cgroup $1: the limit holds ($peak bytes)"
+}
+for group in $groups; do
+	for what in memory shared-memory memory-of-many pipe-memory; do
+		hog $group $what
+	done
+	# What is written goes to the disk beyond a part of the memory, and is no memory of the sandbox.
+	run -t 50 --memory 100M --disk 300M --cgroup $group --json=3 -- ./flood fill /tmp 3>"$tmp/json" >"$tmp/out" 2>"$tmp/err"
+	is "$? $(cat "$tmp/out")" "0 299 ENOSPC" "more disk than memory, cgroup $group: up to the quota"
+	status exited "more disk than memory, cgroup $group: the guest goes on"
+done
+left=$(find /sys/fs/cgroup -maxdepth 4 -type d -name "sbx-*" 2>/dev/null | wc -l)
+[ "$groups" = none ] || is "$left" "$before_groups" "no control group is left"
 flood socket
 [ "$rc" -eq 137 ] || [ "$out" != "${out% EMFILE}" ]
 ok $? "socket buffers count as memory"
@@ -103,11 +124,18 @@ done
 is $? 0 "few host fds: ENFILE, and the sandbox goes on ($(cat "$tmp/out"))"
 [ -s "$tmp/err" ] && head -n 3 "$tmp/err" | sed 's/^/# /'
 
-# Endless output is kept up to a limit, and counted.
-run -t 10 --json -- ./flood output >"$tmp/json" 2>"$tmp/err"
+# Output is kept up to a limit, and counted to the byte.
+limit=200 run -t 180 --json -- ./flood output4 >"$tmp/json" 2>"$tmp/err"
+is $? 0 "much output: the guest is not held up for ever"
+grep -q '"truncated":{"stdout":3145728,' "$tmp/json"
+ok $? "much output: capped and counted ($(sed -n 's/.*\("truncated":{[^}]*}\).*/\1/p' "$tmp/json"))"
+run -t 3 --json -- ./flood output >"$tmp/json" 2>"$tmp/err"
 is $? 124 "endless output: ended by the deadline"
-[ "$(wc -c <"$tmp/json")" -lt 4000000 ] && grep -q '"truncated":{"stdout":[1-9]' "$tmp/json"
-ok $? "endless output: capped and counted ($(wc -c <"$tmp/json") bytes)"
+[ "$(wc -c <"$tmp/json")" -lt 4000000 ]
+ok $? "endless output: the result has a bound ($(wc -c <"$tmp/json") bytes)"
+# Both ways, through pipes whose other ends are quick and slow in turn.
+r=$(head -c 5000000 /dev/zero | run -t 60 --stdin pipe -- cat | (dd bs=1000 count=300 && cat) 2>/dev/null | wc -c)
+is "$r" 5000000 "much input and output: every byte comes"
 
 # Everything is deleted inside; the host does not notice.
 mkdir -p "$tmp/cow/a/b"

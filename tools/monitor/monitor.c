@@ -33,9 +33,12 @@
 #include "tools/monitor/config.h"
 #include "tools/monitor/monitor_priv.h"
 #include "tools/monitor/result.h"
+#include "tools/monitor/store_disk.h"
 
 #define NSEC_PER_MSEC  1000000ull
 #define EXIT_GRACE_NS  (2 * NSEC_PER_SEC)      /* for the sentry to leave after its report */
+#define STOP_GRACE_NS  (500 * NSEC_PER_MSEC)   /* for it to report when we end its guest */
+#define OOM_GRACE_NS   (100 * NSEC_PER_MSEC)   /* the same, while nothing but us keeps the guest from taking more */
 #define SAMPLE_NS      (50 * NSEC_PER_MSEC)
 #define SAMPLE_SHARE   20                      /* a sample takes at most one part in this many of the time */
 #define FLUSH_GRACE_NS NSEC_PER_SEC            /* for our reader to take the last output of a stopped sandbox */
@@ -48,11 +51,46 @@ uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
+static bool send_signal(struct run *r, int signo)
+{
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+	Sbx__Control__Signal s = SBX__CONTROL__SIGNAL__INIT;
+
+	s.signo = signo;
+	m.m_case = SBX__CONTROL__MESSAGE__M_SIGNAL;
+	m.signal = &s;
+	return control_send(r->sentry.control, &m, NULL, 0) == 0;
+}
+
+/* How long the sentry has for its report. */
+static uint64_t stop_grace(const struct run *r, enum stop_reason why)
+{
+	if (!r->started || r->reported)
+		return 0;
+	switch (why) {
+	case STOP_TIMEOUT:
+	case STOP_IDLE:
+	case STOP_CPU:
+		return STOP_GRACE_NS;
+	case STOP_OOM:
+		return r->cgroup.kind != CGROUP_NONE ? STOP_GRACE_NS : OOM_GRACE_NS;
+	default:
+		return 0;
+	}
+}
+
 void run_stop(struct run *r, enum stop_reason why)
 {
+	uint64_t grace = stop_grace(r, why);
+
+	if (r->stop != STOP_NONE && grace)
+		return; /* it is being stopped */
 	if (r->stop == STOP_NONE)
 		r->stop = why;
-	helper_kill(&r->sentry);
+	if (grace && send_signal(r, 0))
+		r->t_grace = now_ns() + grace;
+	else
+		helper_kill(&r->sentry);
 }
 
 void run_fail(struct run *r, const char *failure)
@@ -90,13 +128,29 @@ static int start_helpers(struct run *r, struct sbx_err *err)
 		host_close(null);
 		return sbx_fail(err, -errno, "socket of sentry and gofer");
 	}
-	ret = helper_start(&r->gofer, sv[1], null, err);
+	/* The sentry first: it has more to do before it needs the other. */
+	ret = helper_start(&r->sentry, sv[0], null, err);
 	if (!ret)
-		ret = helper_start(&r->sentry, sv[0], null, err);
+		ret = helper_start(&r->gofer, sv[1], null, err);
 	host_close(sv[0]);
 	host_close(sv[1]);
 	host_close(null);
 	return ret;
+}
+
+/* The helpers wait for their configuration: they have no children yet, and no guest runs. */
+static int join_cgroup(struct run *r, struct sbx_err *err)
+{
+	const struct policy *p = r->spec->policy;
+	const struct cgroup_limits l = { p->limits[LIMIT_MEMORY], p->limits[LIMIT_TASKS] };
+	int ret = cgroup_create(&r->cgroup, r->spec->cgroup ? r->spec->cgroup : "auto", &l, err);
+
+	if (ret)
+		return ret;
+	ret = cgroup_add(&r->cgroup, r->sentry.pid);
+	if (!ret)
+		ret = cgroup_add(&r->cgroup, r->gofer.pid);
+	return ret ? sbx_fail(err, ret, "put the sandbox into its control group") : 0;
 }
 
 static void close_guest_stdio(struct run *r)
@@ -111,8 +165,13 @@ static void close_guest_stdio(struct run *r)
 
 static int send_configs(struct run *r, struct sbx_err *err)
 {
-	int ret = config_send_sentry(r->sentry.control, r->spec, r->guest_stdio);
+	struct config_fds fds = { .disk = -1 };
+	int ret;
 
+	memcpy(fds.stdio, r->guest_stdio, sizeof(fds.stdio));
+	fds.disk = store_disk_open(r->spec->policy, &fds.store_memory);
+	ret = config_send_sentry(r->sentry.control, r->spec, &fds);
+	host_close(fds.disk);
 	if (ret)
 		return sbx_fail(err, ret, "configure sbx-sentry");
 	close_guest_stdio(r);
@@ -142,35 +201,39 @@ static void on_signal(struct run *r)
 	struct signalfd_siginfo si;
 
 	while (read(r->sigfd, &si, sizeof(si)) == sizeof(si)) {
-		Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
-		Sbx__Control__Signal s = SBX__CONTROL__SIGNAL__INIT;
-
 		r->stop_signo = (int)si.ssi_signo;
-		if (r->signals_seen++ || !r->started) {
-			run_stop(r, STOP_SIGNAL);
-			continue;
-		}
-		s.signo = (int32_t)si.ssi_signo;
-		m.m_case = SBX__CONTROL__MESSAGE__M_SIGNAL;
-		m.signal = &s;
-		if (control_send(r->sentry.control, &m, NULL, 0))
+		if (r->signals_seen++ || !r->started || !send_signal(r, r->stop_signo))
 			run_stop(r, STOP_SIGNAL);
 	}
+}
+
+void run_read_cgroup(struct run *r)
+{
+	struct cgroup_usage *u = &r->counted, before = *u;
+
+	if (r->cgroup.kind == CGROUP_NONE)
+		return;
+	cgroup_read(&r->cgroup, u);
+	u->memory_peak = MAX(u->memory_peak, before.memory_peak);
+	u->oom_kills = MAX(u->oom_kills, before.oom_kills);
 }
 
 static void sample(struct run *r, uint64_t now)
 {
 	const struct policy *p = r->spec->policy;
 
-	usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
+	bool grouped = r->cgroup.kind != CGROUP_NONE;
+	uint64_t cpu_ms;
+
+	run_read_cgroup(r);
+	if (!grouped || (p->limits[LIMIT_CPU] && !r->counted.cpu_known))
+		usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
 	/* Reading /proc of many processes takes its time: a small share of it all. */
 	r->t_sample = now + MAX(SAMPLE_NS, SAMPLE_SHARE * (now_ns() - now));
-	if (r->usage.memory > p->limits[LIMIT_MEMORY])
+	if (grouped ? r->counted.oom_kills : r->usage.memory > p->limits[LIMIT_MEMORY])
 		run_stop(r, STOP_OOM);
-	/* The sentry counts exactly and ends its guest in time; this is for a sentry that does not.
-	 */
-	if (p->limits[LIMIT_CPU] &&
-	    r->usage.cpu_ms > p->limits[LIMIT_CPU] + p->limits[LIMIT_CPU] / 4 + 1000)
+	cpu_ms = r->counted.cpu_known ? (r->counted.cpu_user_us + r->counted.cpu_sys_us) / 1000 : r->usage.cpu_ms;
+	if (p->limits[LIMIT_CPU] && cpu_ms > p->limits[LIMIT_CPU])
 		run_stop(r, STOP_CPU);
 }
 
@@ -259,7 +322,7 @@ static void turn(struct run *r, int timeout)
 		/* It ends when the sentry has: what that had to say may still lie in its socket. */
 		while (run_receive(r, &r->sentry))
 			;
-		if (r->sentry.pid && !r->exited && !r->start_failed)
+		if (r->sentry.pid && !r->reported && !r->start_failed)
 			run_fail(r, "sbx-gofer ended before the sandbox");
 	}
 	if (p[P_SENTRY_PID].revents)
@@ -286,11 +349,11 @@ static void drain(struct run *r)
 static void run_loop(struct run *r)
 {
 	while (r->sentry.pid) {
-		bool exited = r->exited;
+		bool reported = r->reported;
 
 		turn(r, poll_timeout(r));
 		check_clock(r);
-		if (r->exited && !exited)
+		if (r->reported && !reported)
 			r->t_grace = now_ns() + EXIT_GRACE_NS;
 	}
 	/* Its last messages are still in the socket. */
@@ -301,7 +364,9 @@ static void run_loop(struct run *r)
 		turn(r, 1000);
 	while (run_receive(r, &r->gofer))
 		;
+	cgroup_kill(&r->cgroup);
 	reap_all(r);
+	run_read_cgroup(r);
 	drain(r);
 }
 
@@ -320,7 +385,8 @@ static const struct run_step {
 } start_steps[] = {
 	{ "signals", open_signals },       { "children", reap_prepare },
 	{ "streams", streams_open },       { "helpers", start_helpers },
-	{ "configuration", send_configs }, { "confine", confine },
+	{ "control group", join_cgroup },  { "configuration", send_configs },
+	{ "confine", confine },
 };
 
 static void run_init(struct run *r, const struct run_spec *spec, struct run_result *res)
@@ -336,18 +402,20 @@ static void run_init(struct run *r, const struct run_spec *spec, struct run_resu
 	};
 	events_init(&r->events, spec->events_fd);
 	usage_init(&r->usage);
+	cgroup_init(&r->cgroup);
 }
 
 static void run_fini(struct run *r)
 {
 	close_guest_stdio(r);
 	for (int i = 0; i < 2; i++)
-		stream_close(&r->streams[i]);
+		stream_fini(&r->streams[i]);
 	helper_fini(&r->sentry);
 	helper_fini(&r->gofer);
 	host_close(r->sigfd);
 	events_fini(&r->events);
 	usage_fini(&r->usage);
+	cgroup_fini(&r->cgroup);
 	free(r->earlier_children);
 }
 

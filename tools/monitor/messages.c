@@ -12,6 +12,10 @@
 #include "policy/hide.h"
 #include "tools/monitor/monitor_priv.h"
 
+/* Records of a helper in the audit log: more than the gofer sends, which keeps to a rate by itself. */
+#define AUDIT_PER_SECOND 500u
+#define AUDIT_BURST      2000u
+
 /* Kept for the result, whatever the sentry sends. CHANGES_FIRST is a power of two. */
 #define CHANGES_FIRST    64u
 #define CHANGES_MAX      100000u
@@ -110,6 +114,28 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 	events_denial(&r->events, d);
 }
 
+/*
+ * A guest decides how often it is denied something, and a hostile sentry what it tells: neither fills a disk with that.
+ * What passes a helper's budget is counted, and the count is in the log.
+ */
+static void audit_of_helper(struct run *r, const struct helper *h, const struct audit_event *e)
+{
+	struct audit_budget *b = &r->audit_budget[h == &r->sentry];
+	const uint64_t step = NSEC_PER_SEC / AUDIT_PER_SECOND;
+	uint64_t n = (now_ns() - b->at_ns) / step;
+
+	if (!r->spec->audit)
+		return;
+	b->at_ns += n * step;
+	b->left = (uint32_t)MIN(b->left + n, (uint64_t)AUDIT_BURST);
+	if (b->left) {
+		b->left--;
+		audit_write(r->spec->audit, r->res->id, e);
+	} else {
+		audit_skip(r->spec->audit);
+	}
+}
+
 static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
 {
 	const Sbx__Control__Denial *m = msg->denial;
@@ -127,8 +153,7 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 	};
 
 	count_denial(r, m);
-	if (r->spec->audit)
-		audit_write(r->spec->audit, r->res->id, &e);
+	audit_of_helper(r, h, &e);
 }
 
 /*
@@ -175,8 +200,7 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 		d.reason = m->reason;
 		count_denial(r, &d);
 	}
-	if (r->spec->audit)
-		audit_write(r->spec->audit, r->res->id, &e);
+	audit_of_helper(r, h, &e);
 }
 
 /* Room for one more change with a path of @len bytes? Doubles the list in the pool where it is full. */

@@ -33,8 +33,6 @@ static const struct seccomp_row rows[] = {
 	ROW(ftruncate, "policy/audit.c"),
 	ROW(fcntl, "fdopendir(3)"),
 	ROW(close, "everywhere"),
-	ROW(nanosleep, "tools/monitor/reap.c"),
-	ROW(clock_nanosleep, "tools/monitor/reap.c"),
 	ROW(clock_gettime, "where there is no vDSO"),
 	ROW(restart_syscall, "a wait that was stopped and continued"),
 	ROW(rt_sigprocmask, "abort"),

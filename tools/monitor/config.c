@@ -82,7 +82,7 @@ struct dir_msgs {
 	size_t n;
 };
 
-static void add_dir(struct dir_msgs *d, const char *path, uint32_t mode, bool owned)
+static void add_dir(struct dir_msgs *d, const char *path, uint32_t mode, bool owned, bool hidden)
 {
 	Sbx__Control__EmptyDir *e = &d->v[d->n];
 
@@ -92,6 +92,7 @@ static void add_dir(struct dir_msgs *d, const char *path, uint32_t mode, bool ow
 	e->path = (char *)path;
 	e->mode = mode;
 	e->owned = owned;
+	e->hidden = hidden;
 	d->p[d->n++] = e;
 }
 
@@ -102,13 +103,13 @@ static void fill_dirs(struct dir_msgs *d, const struct run_spec *spec)
 		for (size_t i = 0; i < policy_hide_count; i++) {
 			if (policy_hide_rows[i].empty_mode)
 				add_dir(d, policy_hide_rows[i].path, policy_hide_rows[i].empty_mode,
-				        false);
+				        false, true);
 		}
 	} else {
-		add_dir(d, "/tmp", 01777, false);
+		add_dir(d, "/tmp", 01777, false, false);
 	}
 	if (spec->home)
-		add_dir(d, spec->home, 0755, true);
+		add_dir(d, spec->home, 0755, true, false);
 }
 
 struct rule_msgs {

@@ -128,9 +128,10 @@ static int start_helpers(struct run *r, struct sbx_err *err)
 		host_close(null);
 		return sbx_fail(err, -errno, "socket of sentry and gofer");
 	}
-	ret = helper_start(&r->gofer, sv[1], null, err);
+	/* The sentry first: it has more to do before it needs the other. */
+	ret = helper_start(&r->sentry, sv[0], null, err);
 	if (!ret)
-		ret = helper_start(&r->sentry, sv[0], null, err);
+		ret = helper_start(&r->gofer, sv[1], null, err);
 	host_close(sv[0]);
 	host_close(sv[1]);
 	host_close(null);

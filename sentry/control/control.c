@@ -147,7 +147,7 @@ static void report_waiting(bool waiting)
 	send_message(&m);
 }
 
-/* What still runs beside the first process. The names are the caller's to free: their processes may not live as long. */
+/* What still runs beside the first process. The names are the caller's to free: the processes may not live as long. */
 static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Background **ptr, unsigned cap)
 {
 	size_t budget = BACKGROUND_BUDGET;

@@ -337,7 +337,7 @@ static void test_changes(void)
 	json_decref(g.v);
 	g = run_case(&(struct test_case){ { "@die-later" } });
 	check("a sentry that dies in between", &g, 125, "internal_error");
-	tap_ok(strstr(text(&g, "message"), "What it changed is not known."), "the result says so");
+	tap_ok(strstr(text(&g, "message"), "what it changed is not known"), "the result says so");
 	json_decref(g.v);
 }
 

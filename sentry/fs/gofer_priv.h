@@ -56,6 +56,7 @@ struct gofer_found {
 	struct gofer_inode *dir, *gi; /* counted; gi NULL: there is nothing */
 	uint64_t until;
 	uint32_t len;
+	bool hidden; /* there is nothing because the policy says so */
 	char name[255];
 };
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/host/sched.h"
 #include "base/host/file.h"
+#include "base/host/sched.h"
 #include "base/log.h"
 #include "platform/platform.h"
 #include "policy/roles.h"

@@ -302,6 +302,12 @@ static void add_change(struct watch_table *w, uint32_t id, uint32_t what, const 
 	w->name_bytes += len;
 }
 
+void watch_note(struct watch_table *w, const struct node *dir, const char *name)
+{
+	if (w && dir->watch)
+		add_change(w, dir->watch->id, SBX__GOFER__CHANGE_KIND__CHANGE_NAME, name);
+}
+
 /* May the guest know of @name in this directory? By each of the places that lead to it. */
 static bool is_visible(struct gofer *g, const struct watch *x, const char *name)
 {

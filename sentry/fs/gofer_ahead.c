@@ -37,7 +37,7 @@ int gofer_ahead_take(struct gofer_inode *dir, const struct qname *q, struct gofe
 		if (f->dir != dir || f->len != q->len || memcmp(f->name, q->s, q->len) || gofer_now() >= f->until)
 			continue;
 		if (!f->gi)
-			return -ENOENT;
+			return f->hidden ? -ENOENT_UNCACHED : -ENOENT;
 		if (!gofer_place_is(f->gi, dir, q->s, q->len))
 			return 0;
 		inode_get(&f->gi->inode);
@@ -83,7 +83,7 @@ static void give_fid(struct gofer_inode *gi, struct gofer_call *c, unsigned i)
 		gofer_watch_set(gi, c->rep->watches[i + 1]);
 }
 
-static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *gi, uint64_t until)
+static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *gi, uint64_t until, bool hidden)
 {
 	struct gofer_conn *c = dir->fs->conn;
 	struct gofer_found *f = &c->found[c->n_found];
@@ -94,6 +94,7 @@ static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *
 	f->dir = gofer_inode(inode_get(&dir->inode));
 	f->gi = gi ? gofer_inode(inode_get(&gi->inode)) : NULL;
 	f->until = until;
+	f->hidden = hidden;
 	f->len = (uint32_t)strlen(name);
 	memcpy(f->name, name, f->len);
 }
@@ -110,15 +111,16 @@ void gofer_ahead_got(struct gofer_ahead *a, struct gofer_call *c, struct gofer_i
 	for (unsigned i = 0; i < a->n && S_ISDIR(dir->inode.mode); i++) {
 		if (i + 1 >= c->n_attrs) {
 			if (rep->error == ENOENT && rep->walked == a->first + 1 + i) {
-				gofer_neg_add(dir, a->names[i], strlen(a->names[i]));
-				note(dir, a->names[i], NULL, until);
+				if (!rep->hidden_name)
+					gofer_neg_add(dir, a->names[i], strlen(a->names[i]));
+				note(dir, a->names[i], NULL, until, rep->hidden_name);
 			}
 			break;
 		}
 		if (gofer_iget(dir->fs, dir, a->names[i], c->attrs[i + 1], until, &in) < 0)
 			break;
 		give_fid(in, c, a->first + 1 + i);
-		note(dir, a->names[i], in, until);
+		note(dir, a->names[i], in, until, false);
 		inode_put(&dir->inode);
 		dir = in;
 	}

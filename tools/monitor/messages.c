@@ -85,7 +85,8 @@ static const char *request_for(const Sbx__Control__Denial *m, char *buf, size_t 
 	return buf;
 }
 
-static void count_denial(struct run *r, const Sbx__Control__Denial *m)
+/* @times: how often; a helper tells the same within a second once. */
+static void count_denial(struct run *r, const Sbx__Control__Denial *m, uint32_t times)
 {
 	struct run_result *res = r->res;
 	struct run_denial *d;
@@ -96,8 +97,8 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		if (strcmp(d->class, m->class_) || strcmp(d->target, m->object) ||
 		    strcmp(d->rule, m->rule))
 			continue;
-		if (d->count < UINT32_MAX)
-			d->count++;
+		if (__builtin_add_overflow(d->count, times, &d->count))
+			d->count = UINT32_MAX;
 		return;
 	}
 	if (res->n_denials == DENIALS_MAX) {
@@ -110,7 +111,7 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		                  keep(r, m->rule),
 		                  keep(r, m->reason),
 		                  keep(r, request_for(m, request, sizeof(request))),
-		                  1 };
+		                  times };
 	events_denial(&r->events, d);
 }
 
@@ -152,7 +153,7 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 		.count = 1,
 	};
 
-	count_denial(r, m);
+	count_denial(r, m, 1);
 	audit_of_helper(r, h, &e);
 }
 
@@ -198,7 +199,7 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 		d.object = m->object;
 		d.rule = m->rule;
 		d.reason = m->reason;
-		count_denial(r, &d);
+		count_denial(r, &d, MAX(m->count, 1u));
 	}
 	audit_of_helper(r, h, &e);
 }

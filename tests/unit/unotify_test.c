@@ -164,6 +164,7 @@ static void test_programs(void)
 	tk_run(G_BAD_REGS, 0);
 	tap_ok(tk.n_faults == 1 && tk.results[21] == SIGSEGV, "%s: a bad rip is a fault of the guest", tk.mode);
 	tk_run(G_FPU, 0);
+	tk_run(G_FPU_TWO, 0);
 	tk.skipping = true;
 	tk_run(G_FAULT, 0);
 	tk.skipping = false;

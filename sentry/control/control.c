@@ -235,6 +235,8 @@ static void report_end(int wait_status, bool stop)
 	reported = true;
 	if (vfs_settle)
 		vfs_settle();
+	if (vfs_drop_ahead)
+		vfs_drop_ahead();
 	e.wait_status = wait_status;
 	fill_counts(&e);
 	if (config->counters) {

@@ -11,6 +11,7 @@
 
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/vfs/dentry.h"
+#include "sentry/vfs/vfs.h"
 
 static void found_put(struct gofer_found *f)
 {
@@ -19,10 +20,22 @@ static void found_put(struct gofer_found *f)
 		inode_put(&f->gi->inode);
 }
 
+static struct gofer_conn *holder; /* the one that has something found */
+
 void gofer_ahead_clear(struct gofer_conn *c)
 {
 	while (c->n_found)
 		found_put(&c->found[--c->n_found]);
+	if (holder == c) {
+		holder = NULL;
+		vfs_drop_ahead = NULL;
+	}
+}
+
+static void drop(void)
+{
+	if (holder)
+		gofer_ahead_clear(holder);
 }
 
 int gofer_ahead_take(struct gofer_inode *dir, const struct qname *q, struct gofer_inode **ret)
@@ -91,6 +104,8 @@ static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *
 	if (c->n_found == GOFER_AHEAD_MAX)
 		return;
 	c->n_found++;
+	holder = c;
+	vfs_drop_ahead = drop;
 	f->dir = gofer_inode(inode_get(&dir->inode));
 	f->gi = gi ? gofer_inode(inode_get(&gi->inode)) : NULL;
 	f->until = until;

@@ -28,6 +28,7 @@
 
 uint64_t vfs_host_reads;
 void (*vfs_settle)(void);
+void (*vfs_drop_ahead)(void);
 
 struct hostnode {
 	struct inode in;

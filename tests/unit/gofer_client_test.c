@@ -89,6 +89,7 @@ struct inode *dcache_peek(const struct inode *dir, const char *name, size_t len)
 
 uint64_t vfs_host_reads;
 void (*vfs_settle)(void);
+void (*vfs_drop_ahead)(void);
 
 /* No timers here: what is put off waits until it is asked for. */
 void ktimer_init(struct ktimer *kt, void (*fire)(struct ktimer *kt))

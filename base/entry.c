@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first instructions of our statically linked programs, before libc's _start. Relocation writes to nearly every page
- * of initialised data, each a page fault and a copy, which is a good part of what such a program costs before main().
- * One madvise(2) has the host do them all at once. Nothing is relocated yet and there is no libc: no calls, no globals
- * but by their distance. Where the host does not know the advice (before Linux 5.14) nothing is lost.
+ * The first instructions of our statically linked programs, before libc's _start. Relocation writes to nearly every
+ * page of initialised data, each a page fault and a copy: a good part of what such a program costs before main(). One
+ * madvise(2) has the host do them all at once. Nothing is relocated yet and there is no libc: no calls, no globals but
+ * by their distance. Where the host does not know the advice (before Linux 5.14) nothing is lost.
  */
 #include <elf.h>
 #include <stdint.h>

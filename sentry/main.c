@@ -100,6 +100,7 @@ static int step_platform(struct sbx_err *err)
 		.stub_fd = -1,
 		.max_contexts = cfg->limits->tasks + 16,
 		.no_userns = cfg->no_userns,
+		.memory_limit = cfg->limits->memory,
 	};
 	bool automatic = !cfg->platform || !*cfg->platform || !strcmp(cfg->platform, "auto");
 

@@ -351,13 +351,19 @@ static int advise_flags(struct aspace *as, uaddr_t start, uaddr_t end, uint8_t s
 
 static int advise_populate(struct aspace *as, uaddr_t start, uaddr_t end, unsigned access)
 {
-	for (uaddr_t at = start; at < end; at += PAGE_SIZE) {
-		int r = kfault_fill(as, at, access);
+	int need = access == KFAULT_WRITE ? PROT_WRITE : PROT_READ; /* asked by name, unlike the processor's reads */
 
-		if (r == -ENXIO)
+	for (uaddr_t at = start; at < end; at += PAGE_SIZE) {
+		struct kregion *k = kregion_at(&as->regions, at);
+		int r;
+
+		if (!k)
 			return -ENOMEM;
+		if (!(k->prot & need))
+			return -EINVAL;
+		r = kfault_fill(as, at, access);
 		if (r < 0)
-			return r == -EACCES ? -EINVAL : r;
+			return r;
 	}
 	return 0;
 }

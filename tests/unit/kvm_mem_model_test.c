@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random changes of forked address spaces, done to the kvm platform's memory and to processes of Linux: what programs and
- * copies see must be the same after each. KVM_MEM_SEED and KVM_MEM_STEPS repeat or lengthen a run.
+ * Random changes of forked address spaces, done to the kvm platform's memory and to processes of Linux: what programs
+ * and copies see must be the same after each. KVM_MEM_SEED and KVM_MEM_STEPS repeat or lengthen a run.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,8 +14,8 @@
 #include "tests/unit/kvm_mem_fakes.h"
 #include "tests/unit/kvm_mem_oracle.h"
 
-#define RW         (PROT_READ | PROT_WRITE)
-#define FILES      2u /* the second changes its length, and is mapped shared only: a private copy survives that here */
+#define RW (PROT_READ | PROT_WRITE)
+#define FILES 2u /* the second changes its length, and is mapped shared only: a private copy survives that here */
 #define FILE_PAGES 24u
 
 enum kind { NONE, ANON, SHM, FILE_PRIVATE, FILE_SHARED };
@@ -49,7 +49,9 @@ static uaddr_t addr_of(unsigned page)
 
 static int random_prot(void)
 {
-	static const int prots[] = { PROT_NONE, PROT_READ, RW, RW, RW, PROT_READ | PROT_EXEC, RW | PROT_EXEC, PROT_WRITE };
+	static const int prots[] = {
+		PROT_NONE, PROT_READ, RW, RW, RW, PROT_READ | PROT_EXEC, RW | PROT_EXEC, PROT_WRITE
+	};
 
 	return prots[rnd(ARRAY_SIZE(prots))];
 }
@@ -85,9 +87,9 @@ static int both(struct space *s, struct aspace_op op)
 	int want, got;
 
 	if (trace)
-		printf("# %u: space %u op %d %#llx+%llu prot %d flags %u fd %d off %llu advice %d\n", steps, idx(s), op.op,
-		       (unsigned long long)op.addr, (unsigned long long)(op.len / PAGE_SIZE), op.prot, op.flags, op.fd,
-		       (unsigned long long)(op.offset / PAGE_SIZE), op.advice);
+		printf("# %u: space %u op %d %#llx+%llu prot %d flags %u fd %d off %llu advice %d\n", steps, idx(s),
+		       op.op, (unsigned long long)op.addr, (unsigned long long)(op.len / PAGE_SIZE), op.prot, op.flags,
+		       op.fd, (unsigned long long)(op.offset / PAGE_SIZE), op.advice);
 	op.fd = has_file ? file[f][1] : -1;
 	want = oracle_apply(idx(s), &op);
 	op.fd = has_file ? file[f][0] : -1;
@@ -99,8 +101,12 @@ static int both(struct space *s, struct aspace_op op)
 
 static void do_map(struct space *s, unsigned first, unsigned n)
 {
-	struct aspace_op op = { .op = ASPACE_MAP, .addr = addr_of(first), .len = n * PAGE_SIZE, .prot = random_prot(),
-				.fd = -1, .flags = rnd(4) ? 0 : ASPACE_LOCKED };
+	struct aspace_op op = { .op = ASPACE_MAP,
+		                .addr = addr_of(first),
+		                .len = n * PAGE_SIZE,
+		                .prot = random_prot(),
+		                .fd = -1,
+		                .flags = rnd(4) ? 0 : ASPACE_LOCKED };
 	enum kind kind = ANON + rnd(4);
 
 	if (kind == SHM || kind == FILE_SHARED)
@@ -143,14 +149,16 @@ static bool advice_fits(const struct page *p, int advice)
 
 static void do_advise(struct space *s, unsigned first, unsigned n)
 {
-	static const int advices[] = { MADV_DONTNEED, MADV_DONTNEED,      MADV_DONTFORK,      MADV_DOFORK,   MADV_WIPEONFORK,
-				       MADV_KEEPONFORK, MADV_POPULATE_READ, MADV_POPULATE_WRITE, MADV_REMOVE, MADV_REMOVE };
+	static const int advices[] = { MADV_DONTNEED,   MADV_DONTNEED,   MADV_DONTFORK,      MADV_DOFORK,
+		                       MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_POPULATE_READ, MADV_POPULATE_WRITE,
+		                       MADV_REMOVE,     MADV_REMOVE };
 	int advice = advices[rnd(ARRAY_SIZE(advices))];
 
 	for (unsigned i = first; i < first + n; i++)
 		if (!advice_fits(&s->page[i], advice))
 			return;
-	both(s, (struct aspace_op){ .op = ASPACE_ADVISE, .addr = addr_of(first), .len = n * PAGE_SIZE, .advice = advice });
+	both(s,
+	     (struct aspace_op){ .op = ASPACE_ADVISE, .addr = addr_of(first), .len = n * PAGE_SIZE, .advice = advice });
 	for (unsigned i = first; i < first + n; i++) {
 		struct page *p = &s->page[i];
 
@@ -178,9 +186,9 @@ static void do_remap(struct space *s, unsigned first, unsigned n)
 	if (new_n == n && !again && p->kind == ANON && !rnd(3))
 		op.flags = ASPACE_DONTUNMAP;
 	if (trace)
-		printf("# %u: space %u remap %#llx+%llu to %#llx+%llu flags %u\n", steps, idx(s), (unsigned long long)op.addr,
-		       (unsigned long long)(op.len / PAGE_SIZE), (unsigned long long)op.new_addr,
-		       (unsigned long long)(op.new_len / PAGE_SIZE), op.flags);
+		printf("# %u: space %u remap %#llx+%llu to %#llx+%llu flags %u\n", steps, idx(s),
+		       (unsigned long long)op.addr, (unsigned long long)(op.len / PAGE_SIZE),
+		       (unsigned long long)op.new_addr, (unsigned long long)(op.new_len / PAGE_SIZE), op.flags);
 	if (oracle_apply(idx(s), &op) < 0) {
 		/* The target may be gone or not: away with it. */
 		do_unmap(s, to, new_n);
@@ -277,8 +285,8 @@ static void check_page(struct space *s, unsigned i, const struct oracle_page *wa
 		if (n != (want->sig ? -EFAULT : 8) || (!want->sig && word != want->word))
 			fake_broken("copy from", addr_of(i));
 		if (trace && fake.broken)
-			printf("# space %u: %zd %#llx, not %d %#llx; kind %d\n", idx(s), n, (unsigned long long)word, want->sig,
-			       (unsigned long long)want->word, s->page[i].kind);
+			printf("# space %u: %zd %#llx, not %d %#llx; kind %d\n", idx(s), n, (unsigned long long)word,
+			       want->sig, (unsigned long long)want->word, s->page[i].kind);
 		return;
 	}
 	got = fake_access(rnd(FAKE_CPUS), s->as, addr_of(i), KFAULT_READ, &b, &trap);
@@ -306,19 +314,24 @@ static void step(void)
 	unsigned first = rnd(ORACLE_PAGES), n = 1 + rnd(MIN(ORACLE_PAGES - first, rnd(3) ? 12u : 48u));
 
 	switch (rnd(16)) {
-	case 0: case 1: case 2:
+	case 0:
+	case 1:
+	case 2:
 		do_map(s, first, n);
 		break;
 	case 3:
 		do_unmap(s, first, n);
 		break;
-	case 4: case 5:
+	case 4:
+	case 5:
 		do_protect(s, first, n);
 		break;
-	case 6: case 7:
+	case 6:
+	case 7:
 		do_advise(s, first, n);
 		break;
-	case 8: case 9:
+	case 8:
+	case 9:
 		do_remap(s, first, n);
 		break;
 	case 10:
@@ -357,8 +370,8 @@ static void run(bool shadow, unsigned seed, unsigned n)
 		if (steps % 4 == 3)
 			check_all(steps % 32 == 31);
 	}
-	tap_ok(!fake.broken, "seed %u%s: as Linux after %u steps, %u forks, %u copies", seed, shadow ? ", shadowed" : "", steps,
-	       forks, copies);
+	tap_ok(!fake.broken, "seed %u%s: as Linux after %u steps, %u forks, %u copies", seed,
+	       shadow ? ", shadowed" : "", steps, forks, copies);
 	for (unsigned k = 0; k < ORACLE_MAX; k++)
 		kvm_aspace_put(space[k].as);
 	oracle_end();

@@ -41,7 +41,7 @@ static void handler(int sig, siginfo_t *si, void *uc)
 static int do_apply(const struct aspace_op *op)
 {
 	int flags = MAP_FIXED | (op->flags & ASPACE_SHARED ? MAP_SHARED : MAP_PRIVATE) |
-		    (op->fd < 0 ? MAP_ANONYMOUS : 0) | (op->flags & ASPACE_LOCKED ? MAP_POPULATE : 0);
+	            (op->fd < 0 ? MAP_ANONYMOUS : 0) | (op->flags & ASPACE_LOCKED ? MAP_POPULATE : 0);
 	void *at = (void *)op->addr, *p = at;
 	int r = 0;
 
@@ -60,9 +60,9 @@ static int do_apply(const struct aspace_op *op)
 			p = mremap(at, op->len, op->new_len, 0);
 		else
 			p = mremap(at, op->len, op->new_len,
-				   MREMAP_MAYMOVE | MREMAP_FIXED |
-					   (op->flags & ASPACE_DONTUNMAP ? MREMAP_DONTUNMAP : 0),
-				   (void *)op->new_addr);
+			           MREMAP_MAYMOVE | MREMAP_FIXED |
+			                   (op->flags & ASPACE_DONTUNMAP ? MREMAP_DONTUNMAP : 0),
+			           (void *)op->new_addr);
 		break;
 	case ASPACE_ADVISE:
 		r = madvise(at, op->len, op->advice);

@@ -7,9 +7,9 @@
 
 #include "platform/platform.h"
 
-#define ORACLE_BASE  0x100000000000ull
+#define ORACLE_BASE 0x100000000000ull
 #define ORACLE_PAGES 96u
-#define ORACLE_MAX   4u /* address spaces */
+#define ORACLE_MAX 4u /* address spaces */
 
 /* What an access of a page gives. */
 struct oracle_page {

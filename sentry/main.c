@@ -128,6 +128,7 @@ static int step_platform(struct sbx_err *err)
 		.stub_fd = -1,
 		.max_contexts = cfg->limits->tasks + 16,
 		.no_userns = cfg->no_userns,
+		.memory_limit = cfg->limits->memory,
 	};
 
 	for (size_t i = 0; platform_table[i]; i++) {

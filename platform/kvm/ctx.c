@@ -139,7 +139,8 @@ int kvm_ctx_return(struct vcpu_ctx *ctx, int64_t result)
 {
 	struct kctx *c = kctx_of(ctx);
 
-	c->regs.rax = (uint64_t)result;
+	/* The kernel's own restart codes are nobody else's business. */
+	c->regs.rax = unlikely(result >= -516 && result <= -512) ? (uint64_t)-EINTR : (uint64_t)result;
 	return ready(c);
 }
 
@@ -162,4 +163,9 @@ void kvm_ctx_interrupt(struct vcpu_ctx *ctx)
 void kvm_ctx_parked(struct vcpu_ctx *ctx)
 {
 	(void)ctx; /* nothing is held for it */
+}
+
+struct aspace *kctx_aspace(struct vcpu_ctx *ctx)
+{
+	return kctx_of(ctx)->as;
 }

@@ -242,10 +242,11 @@ static void run_one(struct kvcpu *c, struct kctx *k)
 static void idle(struct kvcpu *c)
 {
 	struct platform *p = c->p;
+	bool work = p->running && !p->stopping && !p->broken;
 
 	__atomic_store_n(&c->doorbell, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&c->where, KVCPU_IDLE, __ATOMIC_SEQ_CST);
-	if (!(p->running && (wanted(p) || !list_empty(&p->runq))) && !p->quit) {
+	if (!(work && (wanted(p) || !list_empty(&p->runq))) && !p->quit) {
 		unlock(c);
 		while (!__atomic_load_n(&c->doorbell, __ATOMIC_SEQ_CST))
 			futex_wait(&c->doorbell, 0);

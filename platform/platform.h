@@ -75,7 +75,7 @@ struct trap {
 };
 
 struct platform_up {
-	/* A context stopped (or died). Called from run() only. */
+	/* A context stopped (or died). While run() runs only. */
 	void (*trap)(void *arg, struct vcpu_ctx *ctx, const struct trap *trap);
 	/* Called from run() soon after wake(): run what is due. Not before every block: what a trap callback makes
 	 * due it runs itself, or calls wake(), which costs next to nothing there. */
@@ -147,7 +147,10 @@ struct ctx_clone_args {
 
 struct platform_ops {
 	const char *name;
+	bool by_name; /* `auto` never takes it */
 
+	/* Opens what needs the host identity that the process gives up before start(). NULL: nothing. */
+	int (*prepare)(struct sbx_err *err);
 	/* Starts the machine. Must be called before the process gives up its privileges. @up and @arg live as long
 	 * as the platform. On success *ret is the caller's. */
 	int (*start)(const struct platform_config *cfg, const struct platform_up *up, void *arg,
@@ -233,5 +236,6 @@ struct platform_ops {
 /* All platforms, in the order in which `auto` tries them; NULL-terminated. */
 extern const struct platform_ops *const platform_table[];
 extern const struct platform_ops unotify_platform_ops;
+extern const struct platform_ops kvm_platform_ops;
 
 #endif

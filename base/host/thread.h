@@ -4,6 +4,7 @@
 #define SBX_BASE_HOST_THREAD_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include "base/macros.h"
 
@@ -11,6 +12,7 @@ struct host_thread {
 	pthread_t id;
 	void (*fn)(void *arg);
 	void *arg;
+	size_t stack_size; /* 0: enough for one that waits and notes */
 };
 
 /* @th must live until host_thread_join(). 0 or -errno. */

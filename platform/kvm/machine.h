@@ -16,6 +16,7 @@
 #define KVM_VCPUS_MAX   16u
 #define KVM_CPUID_MAX   200u
 #define KVM_XSAVE_AREA  4096u /* what KVM_GET_XSAVE fills without dynamic features */
+#define KVM_WORKER_STACK (1024u * 1024) /* the kernel runs on it */
 #define KVM_ZAP_BATCH   300u
 #define KVM_GPA_BASE    0x100000000ull /* clear of the holes of a PC below 4 GiB */
 
@@ -31,7 +32,7 @@ enum kvcpu_where { KVCPU_OUT, KVCPU_GUEST, KVCPU_IDLE };
 /*
  * States of a context:
  *   STOPPED  its trap was reported and not answered, or it is new
- *   READY    may run: on platform.runq
+ *   READY    may run: on platform.runq, or kvcpu.next
  *   GUEST    a worker runs it (kctx.on)
  *   DEAD     the platform ended it; only ctx_destroy() is left
  */
@@ -45,14 +46,13 @@ struct kctx {
 	bool interrupt;         /* ctx_interrupt() asked, and not yet stopped since */
 	bool bases_known;       /* fs_base, gs_base are what the context has */
 	bool bases_set;         /* they must be loaded before it runs */
-	bool fpu_initial;       /* no area: the initial state */
 	struct kvcpu *on;       /* GUEST: who runs it */
 	struct kvcpu *loaded;   /* whose processor state has its FPU state and bases; NULL: they are here */
 	struct list node;       /* on platform.runq */
 	uint64_t ready_since;   /* ns */
 	struct kvm_regs regs;   /* the user's view; valid unless GUEST */
 	uint64_t fs_base, gs_base;
-	uint8_t *xsave;         /* KVM_XSAVE_AREA bytes, or NULL before the first save */
+	uint8_t *xsave;         /* KVM_XSAVE_AREA bytes */
 	struct trap trap;
 };
 
@@ -70,17 +70,19 @@ struct kvcpu {
 
 	/* Under platform.lock. */
 	struct kctx *cur;       /* GUEST: what it runs; NULL then: destroyed meanwhile */
+	struct kctx *told;      /* the trap callback runs for it */
+	struct kctx *next;      /* READY, not on the queue: told's answer came at once */
 	struct kctx *loaded;    /* whose FPU state and bases it has */
-	struct aspace *as;      /* whose root it stands on; NULL: the kernel root */
-	gpa_t cr3;              /* 0: unknown, load it before the guest runs */
+
+	/* The worker's own while it is GUEST, else under platform.lock. */
+	gpa_t cr3;              /* the root it stands on */
 	bool cpl0;              /* stopped in the monitor, so that its stubs can be used */
-	bool expired;           /* its time slice is over and others wait */
 
 	/* Atomic. */
 	uint32_t where;         /* enum kvcpu_where */
 	uint32_t flush;         /* translations must be forgotten before the guest runs */
 	uint32_t doorbell;      /* IDLE: a futex; 1: look again */
-	uint64_t entered;       /* GUEST: when, in the ticker's ticks; 0: not */
+	uint64_t slice_end;     /* in ticks: then it is another's turn */
 };
 
 #define KVM_WAKE_IDLE 1u /* platform_ops.wake */
@@ -95,6 +97,7 @@ struct platform {
 
 	int kvm_fd, vm_fd;
 	bool shadow;            /* the host shadows our page tables: kvcpu_zap(), not kvcpu_shootdown() */
+	bool tsc_is_host;       /* the guest's time stamp counter is the host's */
 	bool syscall_cpl3;      /* syscall leaves CPL 3: its end is a page fault at the entry */
 	size_t run_size;
 	uint64_t xcr0;
@@ -110,13 +113,15 @@ struct platform {
 	struct sbx_mutex lock;
 	struct kvcpu *me;       /* the holder's */
 	struct kvcpu *vcpus[KVM_VCPUS_MAX];
-	unsigned n_vcpus, n_ctxs, n_ready, n_idle;
+	unsigned n_vcpus, n_ctxs;
 	struct list runq;       /* READY, by kctx.node, oldest first */
 	bool stopping, running, quit;
 	int broken;             /* -errno: no machine any more */
 
+	uint32_t n_ready;       /* atomic: length of runq */
 	uint32_t wake_bits;     /* atomic: KVM_WAKE_* */
 	uint32_t tick_wanted;   /* atomic, futex: the ticker has something to watch */
+	uint32_t ticker_quit;   /* atomic */
 	uint64_t ticks;         /* atomic: the ticker's count */
 	struct host_thread ticker;
 	bool ticker_up;

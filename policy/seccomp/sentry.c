@@ -16,8 +16,8 @@
 #define CONTROL_FD 3
 #define GOFER_FD 4
 
+/* traps and guest memory, platform unotify */
 static const struct seccomp_row rows[] = {
-	/* the platform: traps and guest memory */
 	ROW_IF(ioctl, "platform/unotify/listener.c: receive", 1,
 	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_RECV)),
 	ROW_IF(ioctl, "platform/unotify/listener.c: answer", 1,
@@ -42,7 +42,12 @@ static const struct seccomp_row rows[] = {
 	ROW(gettid, "platform/unotify/listener.c"),
 	ROW(rt_sigreturn, "platform/unotify/listener.c: the wake signal"),
 	ROW(rt_sigprocmask, "platform/unotify; base/host/thread.c"),
+};
 
+const struct seccomp_table seccomp_sentry = { "sentry", rows, ARRAY_SIZE(rows), &seccomp_sentry_common };
+
+/* whatever the platform */
+static const struct seccomp_row common_rows[] = {
 	/* waiting */
 	ROW(epoll_wait, "base/host/epoll.c"),
 	ROW(epoll_pwait, "platform/unotify/deathwatch.c"),
@@ -115,4 +120,5 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(rt_sigaction, "abort", 1, ARG(0, EQ, SIGABRT)),
 };
 
-const struct seccomp_table seccomp_sentry = { "sentry", rows, ARRAY_SIZE(rows) };
+const struct seccomp_table seccomp_sentry_common = { "sentry_common", common_rows,
+	                                             ARRAY_SIZE(common_rows), NULL };

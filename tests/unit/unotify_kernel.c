@@ -20,7 +20,7 @@ struct gtask {
 };
 
 struct tiny_kernel tk;
-const struct platform_ops *const ops = &unotify_platform_ops;
+const struct platform_ops *ops = &unotify_platform_ops;
 static struct gtask tasks[MAX_TASKS];
 static int n_groups, high_task;
 

@@ -31,7 +31,7 @@ struct tiny_kernel {
 
 extern struct tiny_kernel tk;
 extern const struct platform_up tk_up;
-extern const struct platform_ops *const ops;
+extern const struct platform_ops *ops; /* unotify's, unless the test says otherwise */
 
 void tk_reset(void);
 /* A fresh context with a program, not yet run. 0 or -errno. */

@@ -377,6 +377,12 @@ static int advise_dontneed(struct aspace *as, uaddr_t start, uaddr_t end)
 	return 0;
 }
 
+void kvm_aspace_cut(struct aspace *as, uaddr_t addr, uint64_t len)
+{
+	if (range_ok(addr, len))
+		(void)advise_dontneed(as, addr, addr + len);
+}
+
 static int advise_remove(struct aspace *as, uaddr_t start, uaddr_t end)
 {
 	struct kregions *t = &as->regions;

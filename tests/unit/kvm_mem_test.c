@@ -284,6 +284,11 @@ static void test_file_end(void)
 		tap_eq(code(as, at + PG, KFAULT_READ), BUS_ADRERR, "and an access");
 		tap_eq(rd(as, at), 1, "the rest is there");
 	}
+	tap_eq(wr(as, A + 16 * PG, 5), 0, "a private copy");
+	tap_eq(ftruncate(fd, 0), 0, "of what is cut then");
+	tap_eq(rd(as, A + 16 * PG), 5, "stays until we are told");
+	kvm_aspace_cut(as, A + 16 * PG, 8 * PG);
+	tap_eq(code(as, A + 16 * PG, KFAULT_READ), BUS_ADRERR, "and is gone");
 	tap_eq(ftruncate(fd, (off_t)(4 * PG)), 0, "longer again");
 	tap_eq(rd(as, A + 3 * PG), 0, "shared sees it");
 	tap_eq(rd(as, A + 19 * PG), 0, "private too");

@@ -317,8 +317,8 @@ static void test_remap_file(void)
 	tap_ok(p && p->fd == 100 && p->offset == FAKE_MAP_OFFSET + 3 * PAGE_SIZE && !host_page((uaddr_t)a),
 	       "... with what it had");
 	tap_eq(t->mm->vmas.count, 2, "... as one mapping");
-	tap_eq(mm_remap(t, (uaddr_t)b, 4 * PAGE_SIZE, 5 * PAGE_SIZE, 0, 0) < 0, host_page((uaddr_t)b + 4 * PAGE_SIZE) == NULL,
-	       "or grows where it is");
+	tap_eq(mm_remap(t, (uaddr_t)b, 4 * PAGE_SIZE, 5 * PAGE_SIZE, 0, 0) < 0,
+	       host_page((uaddr_t)b + 4 * PAGE_SIZE) == NULL, "or grows where it is");
 	fake_fail_in = 2;
 	tap_eq(mm_remap(t, (uaddr_t)b, PAGE_SIZE, 9 * PAGE_SIZE, MREMAP_MAYMOVE, 0), -ENOMEM, "fails half-way");
 	tap_ok(host_page((uaddr_t)b), "... and leaves what was there");

@@ -50,7 +50,7 @@ struct gregs {
 
 enum trap_kind {
 	TRAP_SYSCALL,   /* nr and args are valid; rip is behind the syscall instruction */
-	TRAP_FAULT,     /* a processor exception, told as the signal Linux would send; SIGKILL: no memory for the page */
+	TRAP_FAULT,     /* a processor exception, told as the signal Linux would send (SIGKILL: no memory for a page) */
 	TRAP_INTERRUPT, /* ctx_interrupt() took effect; may come late, coalesced or spuriously */
 	TRAP_EXITED,    /* the context is DEAD; status as of waitpid, 0 when unknown */
 };
@@ -87,8 +87,9 @@ struct platform_config {
 	unsigned max_contexts; /* bound of all tables */
 	bool no_userns;        /* run without a user/pid namespace even where they exist (tests) */
 	bool verbose;
-	uint64_t memory_limit; /* bytes that the guest may use; 0: a default by the host. Told to platforms that have its
-	                        * memory themselves: a bound, not the place where the limit is enforced */
+	/* Bytes that the guest may use; 0: a default by the host. For platforms that own its memory: a bound, the limit
+	 * itself is enforced elsewhere. */
+	uint64_t memory_limit;
 };
 
 /* What the platform found on this host and what it isolates: for `sbx features`. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Changes of an address space: aspace_apply(). An op first gets what it may lack (structs, an object), so that it fails
- * before anything is changed or not at all; the exceptions are those of Linux: what MAP_FIXED or a remap replaces is gone
- * when it fails for lack of memory, and a populating that runs out is no failure of the mapping.
+ * before anything is changed or not at all; the exceptions are those of Linux: what MAP_FIXED or a remap replaces is
+ * gone when it fails for lack of memory, and a populating that runs out is no failure of the mapping.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -102,7 +102,7 @@ static int apply_map(struct aspace *as, const struct aspace_op *op)
 	kregions_merge(t, like.start, like.end);
 	if ((op->flags & ASPACE_LOCKED) && op->prot)
 		populate(as, like.start, like.end,
-			 (op->prot & PROT_WRITE) && !(op->flags & ASPACE_SHARED) ? KFAULT_WRITE : KFAULT_READ);
+		         (op->prot & PROT_WRITE) && !(op->flags & ASPACE_SHARED) ? KFAULT_WRITE : KFAULT_READ);
 	return 0;
 }
 
@@ -311,7 +311,6 @@ static int move_away(struct aspace *as, const struct aspace_op *op)
 		return -ENOMEM;
 	kgather_init(&g, as);
 	unmap(&g, op->new_addr, new_end);
-	kgather_flush(&g);
 	r = make_tables(as, op->addr, op->len, op->new_addr);
 	if (r == 0) {
 		kregions_cut(t, op->addr, end);
@@ -351,13 +350,19 @@ static int advise_flags(struct aspace *as, uaddr_t start, uaddr_t end, uint8_t s
 
 static int advise_populate(struct aspace *as, uaddr_t start, uaddr_t end, unsigned access)
 {
-	for (uaddr_t at = start; at < end; at += PAGE_SIZE) {
-		int r = kfault_fill(as, at, access);
+	int need = access == KFAULT_WRITE ? PROT_WRITE : PROT_READ; /* asked by name, unlike the processor's reads */
 
-		if (r == -ENXIO)
+	for (uaddr_t at = start; at < end; at += PAGE_SIZE) {
+		struct kregion *k = kregion_at(&as->regions, at);
+		int r;
+
+		if (!k)
 			return -ENOMEM;
+		if (!(k->prot & need))
+			return -EINVAL;
+		r = kfault_fill(as, at, access);
 		if (r < 0)
-			return r == -EACCES ? -EINVAL : r;
+			return r;
 	}
 	return 0;
 }
@@ -381,7 +386,8 @@ static int advise_remove(struct aspace *as, uaddr_t start, uaddr_t end)
 		int err = -EINVAL;
 
 		if (r->obj && (r->flags & KREG_SHARED))
-			err = kobj_punch(r->obj, r->page + ((from - r->start) >> PAGE_SHIFT), (to - from) >> PAGE_SHIFT);
+			err = kobj_punch(r->obj, r->page + ((from - r->start) >> PAGE_SHIFT),
+			                 (to - from) >> PAGE_SHIFT);
 		if (err < 0)
 			return err;
 	}

@@ -2,8 +2,9 @@
 /*
  * Address spaces: their life, fork, and copies to and from guest memory. What changes them is in apply.c.
  *
- * Copies walk the page tables as the processor would, and fill in what is missing. RAM is copied by memcpy(3); a page of a
- * file may have been cut off meanwhile, so that those are copied by the host, which tells instead of raising SIGBUS.
+ * Copies walk the page tables as the processor would, and fill in what is missing. RAM is copied by memcpy(3); a page
+ * of a file may have been cut off meanwhile, so that those are copied by the host, which tells instead of raising
+ * SIGBUS.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -253,7 +254,8 @@ static ssize_t copy_guest(struct aspace *as, uaddr_t addr, void *buf, size_t n, 
 		if (!page)
 			break;
 		if (file)
-			r = access == KFAULT_READ ? host_mem_read(local, page, part) : host_mem_write(page, local, part);
+			r = access == KFAULT_READ ? host_mem_read(local, page, part)
+			                          : host_mem_write(page, local, part);
 		else if (access == KFAULT_READ)
 			memcpy(local, page, part);
 		else

@@ -2,13 +2,14 @@
 /*
  * Demand paging and copy-on-write.
  *
- * Where an entry's page comes from: private anonymous memory is RAM of its own (PTE_OWN), or the zero page as long as it
- * was only read. Shared mappings show their object's pages. Private mappings of a file show the file's page without write
- * permission until the first write, which copies it. A page with PTE_OWN may be written only while it has one reference:
- * after a fork it has two, and the first writer of each side copies, or takes the page over when it is the last.
+ * Where an entry's page comes from: private anonymous memory is RAM of its own (PTE_OWN), or the zero page as long as
+ * it was only read. Shared mappings show their object's pages. Private mappings of a file show the file's page without
+ * write permission until the first write, which copies it. A page with PTE_OWN may be written only while it has one
+ * reference: after a fork it has two, and the first writer of each side copies, or takes the page over when it is the
+ * last.
  *
- * A fault fills the other pages of an aligned group of AROUND too, as far as the region goes, because an exit costs more
- * than a page.
+ * A fault fills the other pages of an aligned group of AROUND too, as far as the region goes, because an exit costs
+ * more than a page.
  */
 #include "platform/kvm/fault.h"
 
@@ -19,16 +20,16 @@
 
 #include "base/host/map.h"
 
-#define AROUND       16u
+#define AROUND 16u
 #define AROUND_SPARE 1024u /* pages: with fewer left only what is needed is filled in */
-#define AGAIN_MAX    3u
+#define AGAIN_MAX 3u
 
 /* The page-fault error code. */
 #define PF_PRESENT 1u
-#define PF_WRITE   2u
-#define PF_USER    4u
-#define PF_EXEC    16u
-#define PF_TRAPNO  14u
+#define PF_WRITE 2u
+#define PF_USER 4u
+#define PF_EXEC 16u
+#define PF_TRAPNO 14u
 
 bool kfault_allowed(int prot, unsigned access)
 {
@@ -49,7 +50,8 @@ struct around {
 	gpa_t table;
 };
 
-static void around_init(struct around *a, struct aspace *as, struct kregion *r, uaddr_t addr, uint64_t *pte, gpa_t table)
+static void around_init(struct around *a, struct aspace *as, struct kregion *r, uaddr_t addr, uint64_t *pte,
+                        gpa_t table)
 {
 	unsigned n = kmem_has(as->m, AROUND_SPARE) ? AROUND : 1;
 	uaddr_t first = ROUND_DOWN(addr, n * PAGE_SIZE);
@@ -160,7 +162,8 @@ static int fill_object(struct around *a, bool write)
 
 	if (err < 0)
 		return err;
-	if (!shared && write) { /* the copy at once, and nothing around: what is read-only there would have to go again */
+	if (!shared && write) {
+		/* The copy at once, and nothing around: what is read-only there would have to go again. */
 		err = copy_page(m, gpa, r->obj->file, &gpa);
 		if (err == 0)
 			pte_set(m, pte, pte_make(gpa, r->prot, true, PTE_OWN));
@@ -244,8 +247,8 @@ int kfault_fill(struct aspace *as, uaddr_t addr, unsigned access)
 	return r->obj ? fill_object(&a, write) : fill_anonymous(&a, write);
 }
 
-/* The guest faults on an entry that is right. That happens once when another vCPU was faster or rights were added; when it
- * goes on, the host's copy of the table is stale: it is made to forget. */
+/* The guest faults on an entry that is right. That happens once when another vCPU was faster or rights were added; when
+ * it goes on, the host's copy of the table is stale: it is made to forget. */
 static void seen_again(struct aspace *as, uaddr_t addr)
 {
 	struct kgather g;
@@ -285,8 +288,8 @@ int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *t
 	*trap = (struct trap){
 		.kind = TRAP_FAULT,
 		.fault = { .addr = addr,
-			   .err = (err & (PF_PRESENT | PF_WRITE | PF_EXEC)) | PF_USER,
-			   .trapno = PF_TRAPNO },
+		           .err = (err & (PF_PRESENT | PF_WRITE | PF_EXEC)) | PF_USER,
+		           .trapno = PF_TRAPNO },
 	};
 	switch (r) {
 	case -ENOMEM: /* as Linux's OOM killer */

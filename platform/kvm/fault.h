@@ -5,9 +5,9 @@
 
 #include "platform/kvm/pagetable.h"
 
-#define KFAULT_READ  1u
+#define KFAULT_READ 1u
 #define KFAULT_WRITE 2u
-#define KFAULT_EXEC  4u
+#define KFAULT_EXEC 4u
 
 /*
  * Makes the page of @addr accessible as asked (one of KFAULT_*). 0, or

@@ -2,11 +2,11 @@
 /*
  * Pieces of files and shared anonymous memory.
  *
- * A piece of a file is mapped into the window in chunks of at most a block. The fd is ours only during ASPACE_MAP, so that
- * everything is mapped then: a small piece into the window itself; a large one, which may be terabytes of a sparse file,
- * outside of it (the master), and the chunks that are touched get a twin of the master's pages in the window later.
- * A small private piece is mapped private and read-only: what is never written shows the file's pages, and the host does
- * not count a writable mapping (a memfd could not be sealed otherwise).
+ * A piece of a file is mapped into the window in chunks of at most a block. The fd is ours only during ASPACE_MAP, so
+ * that everything is mapped then: a small piece into the window itself; a large one, which may be terabytes of a sparse
+ * file, outside of it (the master), and the chunks that are touched get a twin of the master's pages in the window
+ * later. A small private piece is mapped private and read-only: what is never written shows the file's pages, and the
+ * host does not count a writable mapping (a memfd could not be sealed otherwise).
  *
  * Pages of shared anonymous memory are RAM, one reference each held by the object.
  */
@@ -20,11 +20,11 @@
 #include "base/host/map.h"
 #include "platform/kvm/mem.h"
 
-#define FILE_CHUNK    KBLOCK_PAGES
-#define SHARED_CHUNK  64u
-#define EAGER_PAGES   (16 * FILE_CHUNK)    /* larger pieces get a master */
-#define RESERVED_MAX  (32ull << 40)        /* bytes of all masters */
-#define CHUNKS_MAX    (4u << 20)
+#define FILE_CHUNK KBLOCK_PAGES
+#define SHARED_CHUNK 64u
+#define EAGER_PAGES (16 * FILE_CHUNK) /* larger pieces get a master */
+#define RESERVED_MAX (32ull << 40)    /* bytes of all masters */
+#define CHUNKS_MAX (4u << 20)
 
 struct kchunk {
 	struct rb_node rb;
@@ -132,7 +132,7 @@ static int map_eager(struct kobj *o, const struct map_args *a)
 		if (!c)
 			return -ENOMEM;
 		r = host_map_file_at(kmem_ptr(o->m, c->page[0]), file_chunk_len(o, i) * PAGE_SIZE, a->fd,
-				     a->offset + i * FILE_CHUNK * PAGE_SIZE, a->prot, a->flags);
+		                     a->offset + i * FILE_CHUNK * PAGE_SIZE, a->prot, a->flags);
 		if (r < 0)
 			return r;
 	}
@@ -159,7 +159,7 @@ static int map_file(struct kobj *o, const struct map_args *a)
 }
 
 int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, bool write,
-		     struct kobj **ret)
+                     struct kobj **ret)
 {
 	struct map_args a = { .fd = fd, .offset = offset, .prot = PROT_READ, .flags = MAP_PRIVATE };
 	struct kobj *o;
@@ -259,7 +259,7 @@ static int file_page(struct kobj *o, uint64_t page, gpa_t *ret)
 		if (!c)
 			return -ENOMEM;
 		r = host_map_twin_at(kmem_ptr(o->m, c->page[0]), file_chunk_len(o, idx) * PAGE_SIZE,
-				     o->master + idx * FILE_CHUNK * PAGE_SIZE);
+		                     o->master + idx * FILE_CHUNK * PAGE_SIZE);
 		if (r < 0) {
 			file_chunk_free(o, c);
 			return -ENOMEM;

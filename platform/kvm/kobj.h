@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that several mappings show (kobj.c): a piece of a file, or shared anonymous memory. Counted; a region holds one
- * reference. Its pages live as long as it does: page-table entries that point at them hold no reference of their own, so
- * they must be gone, and forgotten by all vCPUs, before the region's reference is.
+ * Memory that several mappings show (kobj.c): a piece of a file, or shared anonymous memory. Counted; a region holds
+ * one reference. Its pages live as long as it does: page-table entries that point at them hold no reference of their
+ * own, so they must be gone, and forgotten by all vCPUs, before the region's reference is.
  */
 #ifndef SBX_PLATFORM_KVM_KOBJ_H
 #define SBX_PLATFORM_KVM_KOBJ_H
@@ -20,16 +20,16 @@ struct kobj {
 	struct ref ref;
 	struct kmem *m;
 	bool file;
-	bool writable;         /* file: the host lets us write */
+	bool writable; /* file: the host lets us write */
 	uint64_t n_pages;
 	struct rb_root chunks; /* of struct kchunk, by index */
 	uint8_t *master;       /* file: all of it mapped outside the window, or NULL when it is in the window whole */
 };
 
-/* A piece of the file @fd (borrowed). @shared: writes shall reach the file; @write: they must be allowed to. 0 or -errno,
- * as mmap(2). */
+/* A piece of the file @fd (borrowed). @shared: writes shall reach the file; @write: they must be allowed to. 0 or
+ * -errno, as mmap(2). */
 int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, bool write,
-		     struct kobj **ret);
+                     struct kobj **ret);
 /* Anonymous; NULL: no memory. */
 struct kobj *kobj_shared_create(struct kmem *m, uint64_t n_pages);
 struct kobj *kobj_get(struct kobj *o);

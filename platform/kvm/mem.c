@@ -3,8 +3,8 @@
  * Guest-physical memory: a window of our address space, one block of 2 MiB after the other taken into use.
  *
  * The window is a reservation without access. Blocks of RAM, page tables and system pages get private anonymous memory,
- * which the host fills at the first touch; free pages are given back with MADV_DONTNEED in runs, when many have gathered
- * (kmem_trim()). Private memory rather than a memfd: touching costs the same, giving back a half to a third.
+ * which the host fills at the first touch; free pages are given back with MADV_DONTNEED in runs, when many have
+ * gathered (kmem_trim()). Private memory rather than a memfd: touching costs the same, giving back a half to a third.
  * Free pages are "dirty" until they were given back or zeroed: a page is zeroed before a guest gets it, unless it is
  * overwritten whole.
  *
@@ -27,14 +27,14 @@
 #include "platform/kvm/machine.h"
 
 #define FIRST_SLOT_SHADOW (64ull << 20)
-#define FIRST_SLOT        (1ull << 30)
-#define SLOTS_MAX         64u
-#define WINDOW_MAX        (1ull << 40)
+#define FIRST_SLOT (1ull << 30)
+#define SLOTS_MAX 64u
+#define WINDOW_MAX (1ull << 40)
 #define WINDOW_MAX_SHADOW (256ull << 30)
-#define WINDOW_SPARE      (64ull << 30) /* beside RAM: room for files */
-#define LIMIT_SPARE       (64ull << 20) /* above the sandbox's limit: who watches that names it first */
-#define SMALL_PAGES       32u           /* blocks of RAM in which the host shall not use huge pages */
-#define TRIM_RUN          8u            /* shorter runs of pages are not worth a host call */
+#define WINDOW_SPARE (64ull << 30) /* beside RAM: room for files */
+#define LIMIT_SPARE (64ull << 20)  /* above the sandbox's limit: who watches that names it first */
+#define SMALL_PAGES 32u            /* blocks of RAM in which the host shall not use huge pages */
+#define TRIM_RUN 8u                /* shorter runs of pages are not worth a host call */
 
 static bool bit_get(const uint64_t *bits, unsigned i)
 {
@@ -120,8 +120,8 @@ static void block_to_free(struct kmem *m, struct kblock *b)
 /* An empty block of @kind on its list, or NULL. */
 static struct kblock *block_take(struct kmem *m, enum kblock_kind kind)
 {
-	struct kblock *b = list_empty(&m->free_blocks) ? block_fresh(m)
-						       : list_first_entry(&m->free_blocks, struct kblock, node);
+	struct kblock *b =
+		list_empty(&m->free_blocks) ? block_fresh(m) : list_first_entry(&m->free_blocks, struct kblock, node);
 
 	if (!b)
 		return NULL;
@@ -173,7 +173,8 @@ gpa_t kmem_page(struct kmem *m, enum kblock_kind kind, bool zero)
 
 	if (!kmem_has(m, 1))
 		return 0;
-	b = list_empty(&m->partial[kind]) ? block_take(m, kind) : list_first_entry(&m->partial[kind], struct kblock, node);
+	b = list_empty(&m->partial[kind]) ? block_take(m, kind)
+	                                  : list_first_entry(&m->partial[kind], struct kblock, node);
 	if (!b)
 		return 0;
 	i = block_pick(b);

@@ -16,13 +16,13 @@
 #include "base/list.h"
 #include "platform/kvm/kvm_priv.h"
 
-#define KMEM_BASE         0x100000000ull /* of guest-physical memory: clear of the holes of a PC below 4 GiB */
-#define KBLOCK_SHIFT      21
-#define KBLOCK_SIZE       (1ull << KBLOCK_SHIFT)
-#define KBLOCK_PAGES      512u
-#define KMEM_FILES_MAX    20000u /* pieces of files in the window: each is a mapping of ours, which the host counts */
-#define KMEM_REGIONS_MAX  (1u << 20)
-#define KMEM_TRIM_MIN     4096u /* free pages with memory behind them that are kept for reuse */
+#define KMEM_BASE 0x100000000ull /* of guest-physical memory: clear of the holes of a PC below 4 GiB */
+#define KBLOCK_SHIFT 21
+#define KBLOCK_SIZE (1ull << KBLOCK_SHIFT)
+#define KBLOCK_PAGES 512u
+#define KMEM_FILES_MAX 20000u /* pieces of files in the window: each is a mapping of ours, which the host counts */
+#define KMEM_REGIONS_MAX (1u << 20)
+#define KMEM_TRIM_MIN 4096u /* free pages with memory behind them that are kept for reuse */
 
 /*
  *   FREE    nothing; on kmem.free_blocks, or never used
@@ -62,11 +62,11 @@ struct kmem {
 	uint64_t dirty_free; /* free ones with memory behind them */
 	uint64_t n_files;    /* pieces of files in the window */
 	uint64_t n_regions, n_chunks, n_aspaces;
-	uint64_t reserved;   /* bytes of our address space that map files outside the window */
-	gpa_t zero_page;     /* never written, without a count */
+	uint64_t reserved; /* bytes of our address space that map files outside the window */
+	gpa_t zero_page;   /* never written, without a count */
 	gpa_t kernel_root;
-	struct kobj *vdso;   /* NULL: none */
-	unsigned vdso_data;  /* its first pages are not executable */
+	struct kobj *vdso;  /* NULL: none */
+	unsigned vdso_data; /* its first pages are not executable */
 	uaddr_t vdso_at;
 };
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Page tables: four levels, pages of 4 KiB only. Level 3 is the root, level 0 the leaf tables. The lower half of a root is
- * the guest's; its upper half is the kernel root's, whose two entries (the monitor, and on shadow-paging hosts the direct
- * map of the page tables) exist from the start and are copied.
+ * Page tables: four levels, pages of 4 KiB only. Level 3 is the root, level 0 the leaf tables. The lower half of a root
+ * is the guest's; its upper half is the kernel root's, whose two entries (the monitor, and on shadow-paging hosts the
+ * direct map of the page tables) exist from the start and are copied.
  *
  * Whatever takes rights away goes through a struct kgather: the entry is changed, its table and page are gathered, and
- * kgather_flush() has the vCPUs forget before it frees. On hosts with nested paging that is a shootdown of TLBs; where the
- * host shadows our tables, the monitor writes to each changed table, so that the host drops its copy (kvcpu_zap()). The
- * tables that are to be freed are among the changed ones then.
+ * kgather_flush() has the vCPUs forget before it frees. On hosts with nested paging that is a shootdown of TLBs; where
+ * the host shadows our tables, the monitor writes to each changed table, so that the host drops its copy (kvcpu_zap()).
+ * The tables that are to be freed are among the changed ones then.
  */
 #include "platform/kvm/pagetable.h"
 
@@ -17,9 +17,9 @@
 
 #include "platform/kvm/machine.h"
 
-#define TOP_LEVEL  3
-#define ENTRIES    512u
-#define USER_ROOT  256u /* entries of a root that are the guest's */
+#define TOP_LEVEL 3
+#define ENTRIES 512u
+#define USER_ROOT 256u /* entries of a root that are the guest's */
 #define TABLE_BITS (PTE_P | PTE_W | PTE_U | PTE_A)
 
 static unsigned idx_of(uint64_t va, int level)
@@ -279,7 +279,8 @@ void kpt_clear(struct kgather *g, uaddr_t start, uaddr_t end)
 }
 
 /* @base: what the table's first entry covers. */
-static void prune(struct kgather *g, gpa_t table, int level, uaddr_t base, uaddr_t start, uaddr_t end, const uaddr_t *room)
+static void prune(struct kgather *g, gpa_t table, int level, uaddr_t base, uaddr_t start, uaddr_t end,
+                  const uaddr_t *room)
 {
 	uint64_t span = span_of(level), *e;
 	uaddr_t at = MAX(base, ROUND_DOWN(start, span));

@@ -16,9 +16,9 @@
 #include "platform/kvm/mem.h"
 #include "platform/kvm/region.h"
 
-#define PTE_OWN    (1ull << 9)
+#define PTE_OWN (1ull << 9)
 #define PTE_PARKED (1ull << 10)
-#define PTE_PS     (1ull << 7)
+#define PTE_PS (1ull << 7)
 
 #define KPT_LEAF_SPAN (1ull << 21)
 
@@ -73,7 +73,7 @@ bool kpt_next(const struct aspace *as, uaddr_t addr, uaddr_t end, struct kleaf *
  * vCPUs have forgotten them.
  */
 #define KGATHER_TABLES 256u
-#define KGATHER_PAGES  512u
+#define KGATHER_PAGES 512u
 
 struct kgather {
 	struct aspace *as;

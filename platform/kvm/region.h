@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is mapped where in an address space (region.c): the platform's own copy of what the sentry's VMAs say, made from the
- * aspace_ops alone. Regions do not overlap and are never empty. The tree knows nothing of page tables.
+ * What is mapped where in an address space (region.c): the platform's own copy of what the sentry's VMAs say, made from
+ * the aspace_ops alone. Regions do not overlap and are never empty. The tree knows nothing of page tables.
  *
  * A change reserves the structs that it needs first (kregions_reserve()), so that nothing can fail in its middle.
  */
@@ -15,8 +15,8 @@
 #include "platform/kvm/kobj.h"
 #include "platform/platform.h"
 
-#define KREG_SHARED     1u
-#define KREG_DONTFORK   2u
+#define KREG_SHARED 1u
+#define KREG_DONTFORK 2u
 #define KREG_WIPEONFORK 4u
 
 struct kregion {
@@ -31,7 +31,7 @@ struct kregion {
 struct kregions {
 	struct rb_root root;
 	struct kmem *m;
-	struct kregion *hint;   /* found last, or NULL */
+	struct kregion *hint; /* found last, or NULL */
 	struct kregion *spares;
 	unsigned n_spares;
 	unsigned n;

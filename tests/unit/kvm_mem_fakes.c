@@ -12,7 +12,7 @@
 #include "tests/lib/tap.h"
 
 #define TLB_SIZE 256u
-#define LEVELS   4
+#define LEVELS 4
 
 struct tlb_entry {
 	struct aspace *as; /* NULL: free */
@@ -38,7 +38,8 @@ int kvm_memslot_add(struct platform *p, unsigned slot, gpa_t gpa, uint64_t len, 
 	(void)p;
 	if (fake.refuse_slots && slot >= fake.refuse_slots)
 		return -ENOMEM;
-	if (slot != fake.slots || gpa != KMEM_BASE + fake.slot_bytes || (uintptr_t)host % KBLOCK_SIZE || len % KBLOCK_SIZE)
+	if (slot != fake.slots || gpa != KMEM_BASE + fake.slot_bytes || (uintptr_t)host % KBLOCK_SIZE ||
+	    len % KBLOCK_SIZE)
 		fake_broken("memslot", gpa);
 	fake.slots++;
 	fake.slot_bytes += len;
@@ -65,8 +66,8 @@ static void forget(struct tlb_entry *e)
 	e->as = NULL;
 }
 
-#define for_each_entry(e) \
-	for (struct tlb_entry *e = &tlb[0][0]; e < &tlb[0][0] + FAKE_CPUS * TLB_SIZE; e++) \
+#define for_each_entry(e)                                                                                              \
+	for (struct tlb_entry *e = &tlb[0][0]; e < &tlb[0][0] + FAKE_CPUS * TLB_SIZE; e++)                             \
 		if (e->as)
 
 void kvcpu_shootdown(struct aspace *as)
@@ -74,9 +75,7 @@ void kvcpu_shootdown(struct aspace *as)
 	fake.shootdowns++;
 	if (fake_platform.shadow)
 		fake_broken("shootdown where a zap is needed", 0);
-	for_each_entry(e)
-		if (e->as == as)
-			forget(e);
+	for_each_entry(e) if (e->as == as) forget(e);
 }
 
 void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
@@ -87,19 +86,15 @@ void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
 	for (unsigned i = 0; i < n; i++) {
 		if (kmem_block(p->mem, tables[i])->kind != KBLOCK_TABLE)
 			fake_broken("zap of what is no table", tables[i]);
-		for_each_entry(e)
-			for (unsigned k = 0; k < LEVELS && e->as; k++)
-				if (e->tables[k] == tables[i])
-					forget(e);
+		for_each_entry(e) for (unsigned k = 0; k < LEVELS && e->as; k++) if (e->tables[k] == tables[i])
+			forget(e);
 	}
 }
 
 void kvcpu_leave(struct aspace *as)
 {
 	fake.leaves++;
-	for_each_entry(e)
-		if (e->as == as)
-			forget(e);
+	for_each_entry(e) if (e->as == as) forget(e);
 }
 
 struct aspace *kctx_aspace(struct vcpu_ctx *ctx)
@@ -197,7 +192,8 @@ int fake_access(unsigned cpu, struct aspace *as, uaddr_t addr, unsigned access, 
 
 void fake_check(void)
 {
-	for_each_entry(e) {
+	for_each_entry(e)
+	{
 		struct tlb_entry now = { .as = NULL };
 		unsigned access = e->pte & PTE_W ? KFAULT_WRITE : KFAULT_READ;
 
@@ -226,8 +222,7 @@ void fake_end(void)
 {
 	struct kmem *m = fake_platform.mem;
 
-	for_each_entry(e)
-		fake_broken("remembered at the end", e->page);
+	for_each_entry(e) fake_broken("remembered at the end", e->page);
 	tap_eq(m->used, used_at_start, "every page came back");
 	tap_ok(!m->n_regions && !m->n_chunks && !m->n_aspaces && !m->n_files && !m->reserved,
 	       "and every region, chunk, address space, piece of a file");

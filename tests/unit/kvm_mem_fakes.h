@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine half of the kvm platform as far as its memory half needs it: memslots that are only counted, and processors
- * that walk the page tables as real ones do and remember what they saw until they are told to forget. What they still
- * remember after a change must agree with the tables, and may never lead to a page that is free: fake_check() looks.
+ * The machine half of the kvm platform as far as its memory half needs it: memslots that are only counted, and
+ * processors that walk the page tables as real ones do and remember what they saw until they are told to forget. What
+ * they still remember after a change must agree with the tables, and may never lead to a page that is free:
+ * fake_check() looks.
  */
 #ifndef SBX_TESTS_UNIT_KVM_MEM_FAKES_H
 #define SBX_TESTS_UNIT_KVM_MEM_FAKES_H

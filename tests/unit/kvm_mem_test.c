@@ -10,16 +10,17 @@
 #include "tests/lib/tap.h"
 #include "tests/unit/kvm_mem_fakes.h"
 
-#define A   0x10000000ull
-#define PG  PAGE_SIZE
-#define RW  (PROT_READ | PROT_WRITE)
-#define RX  (PROT_READ | PROT_EXEC)
+#define A 0x10000000ull
+#define PG PAGE_SIZE
+#define RW (PROT_READ | PROT_WRITE)
+#define RX (PROT_READ | PROT_EXEC)
 #define MIB (1ull << 20)
 
 static int map(struct aspace *as, uaddr_t at, uint64_t len, int prot, unsigned flags, int fd, uint64_t off)
 {
-	const struct aspace_op op = { .op = ASPACE_MAP, .addr = at, .len = len, .prot = prot, .flags = flags, .fd = fd,
-				      .offset = off };
+	const struct aspace_op op = {
+		.op = ASPACE_MAP, .addr = at, .len = len, .prot = prot, .flags = flags, .fd = fd, .offset = off
+	};
 
 	return fake_apply(as, &op);
 }
@@ -46,8 +47,12 @@ static int advise(struct aspace *as, uaddr_t at, uint64_t len, int advice)
 
 static int remap(struct aspace *as, uaddr_t at, uint64_t len, uaddr_t to, uint64_t new_len, unsigned flags)
 {
-	return fake_apply(as, &(struct aspace_op){ .op = ASPACE_REMAP, .addr = at, .len = len, .new_addr = to,
-						   .new_len = new_len, .flags = flags });
+	return fake_apply(as, &(struct aspace_op){ .op = ASPACE_REMAP,
+	                                           .addr = at,
+	                                           .len = len,
+	                                           .new_addr = to,
+	                                           .new_len = new_len,
+	                                           .flags = flags });
 }
 
 /* What a read gives: the byte, or minus the signal. */
@@ -82,8 +87,8 @@ static int code(struct aspace *as, uaddr_t at, unsigned access)
 	uint8_t b = 0;
 
 	return fake_access(0, as, at, access, &b, &trap) && trap.kind == TRAP_FAULT && trap.fault.addr == at
-		       ? trap.fault.code
-		       : -1;
+	               ? trap.fault.code
+	               : -1;
 }
 
 static int file_of(unsigned pages, uint8_t fill)
@@ -361,7 +366,8 @@ static void test_remap(void)
 	tap_eq(rd(as, A + 0x40000000 + 45 * PG), 0, "the old place is mapped, and zero");
 	tap_eq(remap(as, A, 700 * PG, A, 800 * PG, 0), 0, "longer in place");
 	tap_eq(wr(as, A + 799 * PG, 1), 0, "to the end");
-	tap_eq(remap(as, A + 0x40000000 - 5 * PG, PG, A + 0x40000000 - 5 * PG, 701 * PG, 0), -ENOMEM, "not from the middle");
+	tap_eq(remap(as, A + 0x40000000 - 5 * PG, PG, A + 0x40000000 - 5 * PG, 701 * PG, 0), -ENOMEM,
+	       "not from the middle");
 	tap_eq(remap(as, A, 2 * PG, A + PG, 2 * PG, 0), -EINVAL, "overlapping");
 	tap_eq(remap(as, A - PG, 2 * PG, A + (1ull << 40), 2 * PG, 0), -EFAULT, "a hole");
 	protect(as, A + 100 * PG, 10 * PG, PROT_READ);
@@ -610,15 +616,24 @@ static const struct {
 	void (*fn)(void);
 	uint64_t stays; /* pages that are meant to stay in use: tables of the upper half */
 } tests[] = {
-	{ "anonymous", test_anonymous, 0 }, { "protect", test_protect, 0 },
-	{ "fork", test_fork, 0 },           { "shared", test_shared, 0 },
-	{ "file", test_file, 0 },           { "file_end", test_file_end, 0 },
-	{ "rights", test_rights_of_files, 0 }, { "large_file", test_large_file, 0 },
-	{ "remap", test_remap, 0 },         { "refused", test_refused, 0 },
-	{ "sparse", test_sparse, 0 },       { "populate", test_populate, 0 },
-	{ "vdso", test_vdso, 0 },           { "exhaustion", test_exhaustion, 0 },
-	{ "giving_back", test_giving_back, 0 }, { "memslots", test_memslots_refused, 0 },
-	{ "stale", test_stale, 0 },         { "system", test_system_pages, 2 },
+	{ "anonymous", test_anonymous, 0 },
+	{ "protect", test_protect, 0 },
+	{ "fork", test_fork, 0 },
+	{ "shared", test_shared, 0 },
+	{ "file", test_file, 0 },
+	{ "file_end", test_file_end, 0 },
+	{ "rights", test_rights_of_files, 0 },
+	{ "large_file", test_large_file, 0 },
+	{ "remap", test_remap, 0 },
+	{ "refused", test_refused, 0 },
+	{ "sparse", test_sparse, 0 },
+	{ "populate", test_populate, 0 },
+	{ "vdso", test_vdso, 0 },
+	{ "exhaustion", test_exhaustion, 0 },
+	{ "giving_back", test_giving_back, 0 },
+	{ "memslots", test_memslots_refused, 0 },
+	{ "stale", test_stale, 0 },
+	{ "system", test_system_pages, 2 },
 };
 
 int main(int argc, char **argv)

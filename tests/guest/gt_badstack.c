@@ -162,6 +162,8 @@ static void addresses(void)
 					   0xffffff8000000000, 0xffffff8000100000, 0xfffffffffffff000 };
 	static const uint64_t none[] = { 0x800000000000, 0x8000000000000000, 0xdeadbeefdeadbeef, 0xffff7ffffffffff0 };
 
+	if (gt_five_levels())
+		_exit(GT_SKIP);
 	gt_fault_init();
 	for (volatile size_t i = 0; i < sizeof(user) / sizeof(*user); i++) {
 		/* As if there were something from the end of the user's half on. */
@@ -213,7 +215,7 @@ static void last_page(void)
 	uint8_t *p = mmap((void *)0x7fffffffe000, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-	if (p == MAP_FAILED)
+	if (p == MAP_FAILED || gt_five_levels())
 		_exit(GT_SKIP); /* the stack is there */
 	gt_fault_init();
 	p[4094] = 0x0f;

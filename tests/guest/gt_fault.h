@@ -61,6 +61,15 @@ __attribute__((unused)) static void gt_fault_init(void)
 		gt_fault.sig; \
 	})
 
+/* A kernel with five levels of page tables, which has other limits. */
+__attribute__((unused)) static bool gt_five_levels(void)
+{
+	void *p = mmap((void *)(1ul << 50), 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	munmap(p, 4096);
+	return p == (void *)(1ul << 50);
+}
+
 /* SIGSEGV without an address, as for a general protection fault. */
 #define CHECK_GP(...) \
 	do { \

@@ -71,7 +71,8 @@ gpa_t kaspace_root(const struct aspace *as);
 /* A page fault from ring 3. 0: seen to, run the context again. Else *trap is a TRAP_FAULT for the kernel. */
 int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *trap);
 
-int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume, unsigned *done);
+int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
+			 unsigned *done);
 struct aspace *kvm_aspace_get(struct aspace *as);
 void kvm_aspace_put(struct aspace *as);
 ssize_t kvm_aspace_read(struct aspace *as, uaddr_t addr, void *buf, size_t n);

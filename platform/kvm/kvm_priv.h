@@ -76,7 +76,8 @@ int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *t
  * pages of @as, so that the guest faults again and kaspace_fault() tells where. False: there is none. */
 bool kaspace_drop_truncated(struct aspace *as);
 
-int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume, unsigned *done);
+int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
+			 unsigned *done);
 struct aspace *kvm_aspace_get(struct aspace *as);
 void kvm_aspace_put(struct aspace *as);
 ssize_t kvm_aspace_read(struct aspace *as, uaddr_t addr, void *buf, size_t n);

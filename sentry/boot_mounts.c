@@ -85,6 +85,21 @@ static int mount_on(const char *path, bool dir, struct super *sb, uint32_t flags
 	return err;
 }
 
+/* Makes a directory in @dir without asking what the host has by that name: an overlay's upper does not look. */
+static int make_unseen(struct inode *dir, const char *name, uint32_t mode)
+{
+	const struct qname q = { .s = name, .len = (uint32_t)strlen(name) };
+	struct inode *in;
+	int r;
+
+	if (!S_ISDIR(dir->mode) || !dir->ops->mkdir)
+		return -ENOTDIR;
+	r = dir->ops->mkdir(dir, &q, mode, 0, 0, &in);
+	if (!r)
+		inode_put(in);
+	return r;
+}
+
 /* Directories that stand for hidden ones, and the home: the guest expects them. What is there already stays as it is.
  */
 static int make_dir(const Sbx__Control__SentryConfig *cfg, const Sbx__Control__EmptyDir *d)
@@ -99,7 +114,9 @@ static int make_dir(const Sbx__Control__SentryConfig *cfg, const Sbx__Control__E
 	memcpy(dir, d->path, (size_t)(slash - d->path));
 	dir[slash - d->path] = '\0';
 	err = ensure_place(*dir ? dir : "/", true, &parent);
-	if (!err)
+	if (!err && d->hidden)
+		err = make_unseen(parent.dentry->inode, slash + 1, d->mode & 01777);
+	else if (!err)
 		err = vfs_make_node(&parent, slash + 1, S_IFDIR | (d->mode & 01777), &made);
 	if (!err && d->owned) {
 		const struct iattr attr = { .valid = ATTR_UID | ATTR_GID, .uid = cfg->uid, .gid = cfg->gid };
@@ -176,17 +193,9 @@ static int make_places(struct inode *root)
 	static const char *const names[] = { "dev", "proc", "sys" };
 	int r = 0;
 
-	if (!S_ISDIR(root->mode) || !root->ops->mkdir)
-		return 0; /* mounting says what is wrong */
-	for (size_t i = 0; i < ARRAY_SIZE(names) && !r; i++) {
-		const struct qname q = { .s = names[i], .len = (uint32_t)strlen(names[i]) };
-		struct inode *in;
-
-		r = root->ops->mkdir(root, &q, 0755, 0, 0, &in);
-		if (!r)
-			inode_put(in);
-	}
-	return r;
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !r; i++)
+		r = make_unseen(root, names[i], 0755);
+	return r == -ENOTDIR ? 0 : r; /* mounting says what is wrong */
 }
 
 static int mount_root(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer, struct sbx_err *err)
@@ -277,14 +286,15 @@ static int mount_grants(const Sbx__Control__SentryConfig *cfg, struct gofer_conn
 	return r;
 }
 
-int boot_mounts(const Sbx__Control__SentryConfig *cfg, struct gofer_conn *gofer, struct sbx_err *err)
+int boot_mounts(const Sbx__Control__SentryConfig *cfg, int disk_fd, struct gofer_conn *gofer, struct sbx_err *err)
 {
 	int r = store_create(cfg->limits->disk, cfg->limits->inodes, &the_store);
 
-	if (!r)
-		r = memfd_init(the_store);
+	if (!r && disk_fd >= 0)
+		r = store_use_disk(the_store, disk_fd, cfg->store_memory);
 	if (r)
 		return sbx_fail(err, r, "create the store");
+	store_limit_private(the_store, cfg->limits->memory ? cfg->limits->memory : UINT64_MAX);
 	r = memfd_init(the_store);
 	if (r)
 		return sbx_fail(err, r, "make the place of memfds");

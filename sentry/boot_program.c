@@ -8,6 +8,7 @@
 #include "base/host/file.h"
 #include "sentry/boot.h"
 #include "sentry/control/control.h"
+#include "sentry/kernel/cputime.h"
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/kernel/task.h"
@@ -157,6 +158,7 @@ int boot_program(const Sbx__Control__SentryConfig *cfg, int stdio[3], int *code,
 	int r;
 
 	*code = EXIT_SBX;
+	cputime_calibrate();
 	fs = make_fs_ctx(cfg->cwd, err);
 	if (!fs)
 		return err->code;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/host/file.h"
 #include "base/log.h"
 #include "platform/platform.h"
 #include "policy/roles.h"
@@ -28,11 +29,12 @@ static const Sbx__Control__SentryConfig *cfg;
 static Sbx__Control__SentryConfig *cfg_mutable;
 static struct gofer_conn *gofer;
 static int stdio_fds[3] = { -1, -1, -1 };
+static int disk_fd = -1;
 static int exit_code = EXIT_SBX;
 
 static int step_config(struct sbx_err *err)
 {
-	int r = control_config(&cfg_mutable, stdio_fds, err);
+	int r = control_config(&cfg_mutable, stdio_fds, &disk_fd, err);
 
 	if (r)
 		return r;
@@ -160,7 +162,7 @@ static int step_vfs(struct sbx_err *err)
 {
 	int r = vfs_init();
 
-	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, gofer, err);
+	return r ? sbx_fail(err, r, "set up the file system") : boot_mounts(cfg, disk_fd, gofer, err);
 }
 
 static int step_program(struct sbx_err *err)
@@ -185,6 +187,19 @@ static const struct {
 	{ "program", step_program },
 };
 
+/*
+ * The guest has ended and the monitor knows. The gofer is told first, for it ends beside us. Guest processes that are
+ * left die with us and the monitor waits for them, as it does for those of a sentry that was killed; so nothing is
+ * gained by waiting for them here. A sanitized build frees all, to see what was forgotten.
+ */
+static void end(void)
+{
+	host_close(GOFER_FD);
+#ifdef SBX_SANITIZED
+	kernel.plat->destroy(kernel.platform);
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	struct platform_info info;
@@ -204,6 +219,6 @@ int main(int argc, char **argv)
 	r = kernel.plat->run(kernel.platform);
 	if (r)
 		log_err(CH_CORE, "platform %s broke: %s", kernel.plat->name, strerror(-r));
-	kernel.plat->destroy(kernel.platform);
+	end();
 	return r ? EXIT_SBX : 0;
 }

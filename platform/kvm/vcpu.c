@@ -53,7 +53,8 @@ static bool prepare(struct kvcpu *c, gpa_t root, const struct kvm_regs *user)
 		to_ring0(c);
 	if (!c->cpl0)
 		return false;
-	if (likely(!load && user->rcx == user->rip && user->r11 == user->rflags)) {
+	/* With TF sysret traps before the next instruction, and would do so for ever. */
+	if (likely(!load && user->rcx == user->rip && user->r11 == user->rflags && !(user->rflags & RFLAGS_TF))) {
 		g->rip = KMON(kmon_sysret);
 		return false;
 	}

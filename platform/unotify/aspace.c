@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define INJECT_FD   10 /* first number for injected files */
@@ -151,79 +151,19 @@ void aspace_slot_put(struct aspace *as, uint32_t slot)
 void aspace_add_clear_orders(const struct platform *p, struct order_batch *b)
 {
 	order_add(b, SYS_munmap, 0, SHIM_BASE, 0, 0, 0, 0);
-	if (!p->keep_hi) {
+	if (!p->stubs.report.keep_hi) {
 		order_add(b, SYS_munmap, SHIM_END, STUB_TASK_SIZE - SHIM_END, 0, 0, 0, 0);
 		return;
 	}
-	order_add(b, SYS_munmap, SHIM_END, p->keep_lo - SHIM_END, 0, 0, 0, 0);
-	order_add(b, SYS_munmap, p->keep_hi, STUB_TASK_SIZE - p->keep_hi, 0, 0, 0, 0);
-}
-
-static bool range_ok(uaddr_t addr, uint64_t len)
-{
-	uint64_t end;
-
-	if (len == 0 || ((addr | len) & (PAGE_SIZE - 1)) || __builtin_add_overflow(addr, len, &end))
-		return false;
-	return end <= GUEST_TASK_SIZE && (end <= PLATFORM_RESERVED_START || addr >= PLATFORM_RESERVED_END);
-}
-
-static bool op_ok(const struct aspace_op *op)
-{
-	/* A remap of length 0 duplicates shared memory, as mremap(2) does. */
-	bool dup = op->op == ASPACE_REMAP && op->len == 0;
-
-	if (!range_ok(op->addr, dup ? PAGE_SIZE : op->len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
-		return false;
-	switch (op->op) {
-	case ASPACE_MAP:
-		return op->fd < 0 || !(op->offset & (PAGE_SIZE - 1));
-	case ASPACE_REMAP:
-		return range_ok(op->new_addr, op->new_len);
-	case ASPACE_UNMAP:
-	case ASPACE_PROTECT:
-	case ASPACE_ADVISE:
-		return true;
-	}
-	return false;
-}
-
-static uint64_t map_flags(const struct aspace_op *op)
-{
-	return MAP_FIXED | (op->flags & ASPACE_SHARED ? MAP_SHARED : MAP_PRIVATE) | (op->fd < 0 ? MAP_ANONYMOUS : 0) |
-	       (op->flags & ASPACE_NORESERVE ? MAP_NORESERVE : 0) | (op->flags & ASPACE_LOCKED ? MAP_POPULATE : 0);
-}
-
-/* @fd: the number in the stub. */
-static struct order op_order(const struct aspace_op *op, int fd)
-{
-	switch (op->op) {
-	case ASPACE_MAP:
-		return (struct order){ SYS_mmap, { op->addr, op->len, (uint64_t)op->prot, map_flags(op),
-						   (uint64_t)(int64_t)fd, fd < 0 ? 0 : op->offset } };
-	case ASPACE_UNMAP:
-		return (struct order){ SYS_munmap, { op->addr, op->len } };
-	case ASPACE_PROTECT:
-		return (struct order){ SYS_mprotect, { op->addr, op->len, (uint64_t)op->prot } };
-	case ASPACE_REMAP:
-		if (op->new_addr == op->addr) /* grows in place, or not at all */
-			return (struct order){ SYS_mremap, { op->addr, op->len, op->new_len, 0, 0 } };
-		return (struct order){ SYS_mremap,
-				       { op->addr, op->len, op->new_len,
-					 MREMAP_MAYMOVE | MREMAP_FIXED |
-						 (op->flags & ASPACE_DONTUNMAP ? MREMAP_DONTUNMAP : 0),
-					 op->new_addr } };
-	case ASPACE_ADVISE:
-		break;
-	}
-	return (struct order){ SYS_madvise, { op->addr, op->len, (uint64_t)op->advice } };
+	order_add(b, SYS_munmap, SHIM_END, p->stubs.report.keep_lo - SHIM_END, 0, 0, 0, 0);
+	order_add(b, SYS_munmap, p->stubs.report.keep_hi, STUB_TASK_SIZE - p->stubs.report.keep_hi, 0, 0, 0, 0);
 }
 
 /* True when the guest's own pending call, continued, does just what @op says. */
 static bool is_own_call(const struct uctx *c, const struct aspace_op *op)
 {
 	const uint64_t *a = c->trap.sys.args;
-	struct order o = op_order(op, -1);
+	struct order o = mmop_order(op, -1);
 
 	/* The host rounds the length up as our caller did. */
 	if (c->state != UCTX_CALL || c->trap.sys.nr != o.nr || a[0] != op->addr || a[1] > op->len ||
@@ -251,7 +191,7 @@ static int64_t apply_and_resume(struct uctx *c, const struct aspace_op *op)
 		if (r < 0)
 			return r;
 	}
-	c->own_orders[0] = op_order(op, file ? INJECT_FD : -1);
+	c->own_orders[0] = mmop_order(op, file ? INJECT_FD : -1);
 	c->own_orders[1] = (struct order){ SYS_close, { INJECT_FD } };
 	r = file ? order_send(c, c->own_orders, 2, SHIM_ORDER_KEEP, &op->addr)
 		 : order_send(c, c->own_orders, 1, SHIM_ORDER_RES, NULL);
@@ -334,7 +274,7 @@ static int64_t apply_all(struct uctx *c, const struct aspace_op *ops, unsigned n
 			}
 		}
 		if (r == 0)
-			a.b.o[a.b.n++] = op_order(&ops[i], fd);
+			a.b.o[a.b.n++] = mmop_order(&ops[i], fd);
 	}
 	return r < 0 ? r : apply_flush(&a, done);
 }
@@ -350,7 +290,7 @@ int64_t unotify_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, 
 		done = &unused;
 	*done = 0;
 	for (unsigned i = 0; i < n; i++)
-		if (!op_ok(&ops[i]))
+		if (!mmop_ok(&ops[i]))
 			return -EINVAL;
 	if (may_resume && n == 1 && c->as->n_threads == 1 && c->trap.kind == TRAP_SYSCALL && uctx_stopped(c) &&
 	    !(ops[0].op == ASPACE_MAP && ops[0].len > BIG_MAP))

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define FORK_FLAGS   (CLONE_PARENT | SIGCHLD)
@@ -54,6 +54,7 @@ void uctx_gone(struct uctx *c)
 		break;
 	}
 	uctx_unpark(c);
+	frame_forget(c);
 	list_del(&c->as_node);
 	list_del(&c->proc_node);
 	c->proc = NULL;
@@ -144,7 +145,7 @@ int uctx_spawn(struct platform *p, struct uctx **ret)
 		r = tie_to_init(c);
 	if (r == 0) {
 		frame_init_fresh(c);
-		r = frame_store(c);
+		c->bases_zero = true;
 	}
 	if (r < 0) {
 		uctx_discard(c, true);
@@ -221,6 +222,9 @@ static int fork_child(struct uctx *c, struct uctx *child, const struct ctx_clone
 
 	child->slot = c->slot;
 	child->frame = c->frame;
+	r = frame_flush(c); /* the child has what is in the slot */
+	if (r < 0)
+		return r;
 	r = clone_order(c, child, FORK_FLAGS | (args->set_tls ? CLONE_SETTLS : 0), 0, args->tls);
 	if (r < 0)
 		return r;
@@ -229,11 +233,12 @@ static int fork_child(struct uctx *c, struct uctx *child, const struct ctx_clone
 	child->fr = c->fr;
 	if (!args->stack)
 		return 0;
-	r = frame_load(child);
+	r = frame_load(child, false);
 	if (r < 0)
 		return r;
 	child->fr.rsp = args->stack;
-	return frame_store(child);
+	frame_changed(child);
+	return 0;
 }
 
 static int vm_child(struct uctx *c, struct uctx *child, const struct ctx_clone_args *args)
@@ -294,7 +299,8 @@ static int exec_in_place(struct uctx *c)
 		return -ESRCH;
 	}
 	frame_init_fresh(c);
-	return frame_store(c);
+	c->bases_zero = true;
+	return 0;
 }
 
 int unotify_ctx_exec(struct vcpu_ctx *ctx, bool alone, struct aspace **as, struct vcpu_ctx **new_ctx)

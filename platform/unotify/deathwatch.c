@@ -11,7 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define KEY_TIMER UINT64_MAX
@@ -25,12 +25,12 @@ static void note(struct platform *p, const struct epoll_event *ev)
 	if (ev->data.u64 == KEY_TIMER) {
 		HOSTCALL(SYS_read, p->timerfd, &n, sizeof(n));
 		__atomic_store_n(&p->timer_armed, 0, __ATOMIC_SEQ_CST);
-		listener_wake(p, WAKE_TICK);
+		leader_wake(&p->leader, WAKE_TICK);
 		return;
 	}
 	n = ev->data.u64;
 	__atomic_fetch_or(&p->dead_bits[n / 64], 1ull << n % 64, __ATOMIC_SEQ_CST);
-	listener_wake(p, WAKE_DEATH);
+	leader_wake(&p->leader, WAKE_DEATH);
 }
 
 static void *watcher_main(void *arg)

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define WAIT_TICKS_MAX 2u
@@ -58,7 +58,8 @@ static bool stopped(struct uctx *c, const struct seccomp_notif *n, enum uctx_sta
 	c->interrupt = false;
 	c->tail = false;
 	c->set_rax = false;
-	c->frame_valid = false;
+	c->frame_valid = c->frame_dirty = false;
+	c->bases_zero = false;
 	if (likely(c->goal != GOAL_EXIT))
 		return true;
 	if (state == UCTX_SHIM)
@@ -117,7 +118,7 @@ static void on_kick(struct uctx *c, const struct seccomp_notif *n)
 	if (escalated) {
 		c->id = n->id;
 		c->state = UCTX_SHIM;
-		c->frame_valid = false;
+		c->frame_valid = c->frame_dirty = false;
 		uctx_in_shim(c);
 		return;
 	}
@@ -309,13 +310,13 @@ void event_handle(struct platform *p, const struct seccomp_notif *n)
 
 	if (likely(ip - SHIM_BASE >= SHIM_SIZE))
 		on_call(p, c, n);
-	else if (ip == p->sites.trap)
+	else if (ip == p->stubs.sites.trap)
 		on_trap(p, c, n);
-	else if (ip == p->sites.order)
+	else if (ip == p->stubs.sites.order)
 		on_order(p, c, n);
-	else if (ip == p->sites.done)
+	else if (ip == p->stubs.sites.done)
 		on_done(p, c, n);
-	else if (ip == p->sites.sig)
+	else if (ip == p->stubs.sites.sig)
 		on_signal(p, c, n);
 	else
 		violation(p, c, n, "no site");
@@ -323,7 +324,7 @@ void event_handle(struct platform *p, const struct seccomp_notif *n)
 
 static void take_wake_bits(struct platform *p)
 {
-	uint32_t bits = __atomic_exchange_n(&p->wake_bits, 0, __ATOMIC_SEQ_CST);
+	uint32_t bits = leader_take_bits(&p->leader);
 
 	if (bits & WAKE_IDLE)
 		p->idle_pending = true;

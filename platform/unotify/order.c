@@ -8,7 +8,7 @@
 #include <signal.h>
 #include <sys/uio.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 static int poke_orders(struct uctx *c, const struct order *orders, unsigned n, const uint64_t *rax)
@@ -29,8 +29,13 @@ int order_send(struct uctx *c, const struct order *orders, unsigned n, unsigned 
 	c->n_orders = n;
 	c->i_order = 0;
 	c->order_cmd = cmd;
+	/* After the last order the thread goes on by itself. */
+	if (cmd != SHIM_ORDER && frame_flush(c) < 0) {
+		proc_kill(c->proc, SIGKILL);
+		return -ESRCH;
+	}
 	if (rax)
-		c->frame_valid = false;
+		frame_forget(c);
 	if (poke_orders(c, orders, n, rax) == 0) {
 		c->state = UCTX_ORDERED;
 		if (listener_send(c->p, c->id, (int64_t)n << 8 | cmd) == 0)
@@ -69,7 +74,7 @@ int64_t order_run1(struct uctx *c, const struct order *o)
 
 int order_sleep(struct uctx *c)
 {
-	c->own_orders[0] = (struct order){ SYS_rt_sigtimedwait, { c->p->sites.kickset, 0, 0, 8 } };
+	c->own_orders[0] = (struct order){ SYS_rt_sigtimedwait, { c->p->stubs.sites.kickset, 0, 0, 8 } };
 	c->sleep_order = true;
 	return order_send(c, c->own_orders, 1, SHIM_ORDER, NULL);
 }

@@ -8,8 +8,9 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/uio.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 #define ARCH_SET_GS 0x1001
@@ -23,49 +24,41 @@
 #define EFLAGS_FIXED 0x202ull
 #define ALTSTACK_AUTODISARM (1u << 31)
 
-#define FP_MAGIC1 0x46505853u
-#define FP_MAGIC2 0x46505845u
-#define FP_SW     464 /* sw_reserved */
-#define FP_MXCSR  24
-#define FP_HEADER 512
-#define XFEATURES_LEGACY 3ull
-
-int frame_load(struct uctx *c)
+/*
+ * The FPU state that belongs to a frame is kept in one buffer of the platform, as its frame is in uctx.fr: signals read
+ * and write both. The buffer is the owner's as long as owner->frame_valid; somebody else takes it after it was flushed.
+ */
+static uint8_t *fpu_peek(const struct uctx *c)
 {
-	int r;
-
-	if (c->frame_valid)
-		return 0;
-	r = mem_peek(c->tid, c->frame, &c->fr, sizeof(c->fr));
-	if (r == 0)
-		c->frame_valid = true;
-	return r;
+	return c->p->fpu_owner == c && c->frame_valid ? c->p->fpu_area : NULL;
 }
 
-int frame_store(struct uctx *c)
+static void fpu_forget(struct uctx *c)
 {
-	struct hframe *f = &c->fr;
-	int r;
-
-	f->flags = (f->flags & HFRAME_FP_XSTATE) | HFRAME_FLAGS;
-	f->link = 0;
-	f->ss_sp = slot_base(c->slot) + SLOT_STACK;
-	f->ss_size = SLOT_SIZE - SLOT_STACK;
-	f->ss_flags = ALTSTACK_AUTODISARM;
-	f->pad = 0;
-	f->cs = USER_CS;
-	f->ss = USER_SS;
-	f->eflags = (f->eflags & EFLAGS_USER) | EFLAGS_FIXED;
-	f->sigmask = 0;
-	r = mem_poke(c->tid, c->frame, f, sizeof(*f));
-	c->frame_valid = r == 0;
-	return r;
+	if (c->p->fpu_owner != c)
+		return;
+	c->p->fpu_owner = NULL;
+	c->p->fpu_dirty = false;
 }
 
-void frame_init_fresh(struct uctx *c)
+static int fpu_take(struct uctx *c)
 {
-	memset(&c->fr, 0, sizeof(c->fr));
-	c->set_rax = false;
+	struct uctx *old = c->p->fpu_owner;
+
+	if (old && fpu_peek(old) && c->p->fpu_dirty && frame_flush(old) < 0) {
+		proc_kill(old->proc, SIGKILL); /* it cannot go on, and is dying already */
+		if (c->state == UCTX_DEAD)
+			return -ESRCH;
+	}
+	c->p->fpu_owner = c;
+	c->p->fpu_dirty = false;
+	return 0;
+}
+
+void frame_forget(struct uctx *c)
+{
+	fpu_forget(c);
+	c->frame_valid = c->frame_dirty = false;
 }
 
 /* Where FPU state lies above a frame: as the host kernel does it. */
@@ -81,35 +74,128 @@ static bool fpstate_in_slot(const struct uctx *c, uint64_t fp)
 	return fp >= c->frame + sizeof(struct hframe) && fp < end && end - fp >= c->p->fpu.ext_size && !(fp & 63);
 }
 
+/* One copy of the frame and of @n bytes at @fp, from or to the slot of @c by the thread @tid. */
+static int frame_transfer(long nr, pid_t tid, struct uctx *c, uint64_t fp, uint8_t *area, size_t n)
+{
+	struct iovec local[2] = { { &c->fr, sizeof(c->fr) }, { area, n } };
+	struct iovec remote[2] = { { (void *)c->frame, sizeof(c->fr) }, { (void *)fp, n } };
+	unsigned long cnt = n ? 2 : 1;
+	long r = HOSTCALL(nr, tid, local, cnt, remote, cnt, 0);
+
+	if (r == (long)(sizeof(c->fr) + n))
+		return 0;
+	return r == -ESRCH ? -ESRCH : -EFAULT;
+}
+
+int frame_load(struct uctx *c, bool fpu)
+{
+	struct platform *p = c->p;
+	uint64_t fp = fpstate_place(c);
+	int r;
+
+	if (c->frame_valid)
+		return 0;
+	fpu_forget(c);
+	fpu = fpu && fpstate_in_slot(c, fp);
+	r = fpu ? fpu_take(c) : 0;
+	if (r == 0)
+		r = frame_transfer(SYS_process_vm_readv, c->tid, c, fp, p->fpu_area, fpu ? p->fpu.ext_size : 0);
+	if (r == 0) {
+		c->frame_valid = true;
+		if (fpu && c->fr.fpstate != fp)
+			fpu_forget(c); /* it has its state elsewhere, or none */
+	}
+	return r;
+}
+
+/* What every frame that we write has, whatever the guest or the caller wants. */
+static void frame_seal(struct uctx *c)
+{
+	struct hframe *f = &c->fr;
+
+	f->flags = (f->flags & HFRAME_FP_XSTATE) | HFRAME_FLAGS;
+	f->link = 0;
+	f->ss_sp = slot_base(c->slot) + SLOT_STACK;
+	f->ss_size = SLOT_SIZE - SLOT_STACK;
+	f->ss_flags = ALTSTACK_AUTODISARM;
+	f->pad = 0;
+	f->cs = USER_CS;
+	f->ss = USER_SS;
+	f->eflags = (f->eflags & EFLAGS_USER) | EFLAGS_FIXED;
+	f->sigmask = 0;
+}
+
+void frame_changed(struct uctx *c)
+{
+	frame_seal(c);
+	c->frame_valid = c->frame_dirty = true;
+}
+
+int frame_flush(struct uctx *c)
+{
+	struct platform *p = c->p;
+	bool fpu = fpu_peek(c) && p->fpu_dirty;
+	int r;
+
+	if (!c->frame_dirty && !fpu)
+		return 0;
+	r = frame_transfer(SYS_process_vm_writev, c->tid, c, fpstate_place(c), p->fpu_area,
+			   fpu ? p->fpu.ext_size : 0);
+	c->frame_dirty = false;
+	if (fpu)
+		p->fpu_dirty = false;
+	return r;
+}
+
+void frame_init_fresh(struct uctx *c)
+{
+	frame_forget(c);
+	memset(&c->fr, 0, sizeof(c->fr));
+	c->set_rax = false;
+	frame_changed(c);
+}
+
+/* The FPU state of a frame that has one, into the buffer. */
+static int fpu_load(struct uctx *c)
+{
+	int r;
+
+	if (fpu_peek(c))
+		return 0;
+	if (!fpstate_in_slot(c, c->fr.fpstate))
+		return -EFAULT;
+	r = fpu_take(c);
+	if (r == 0)
+		r = mem_peek(c->tid, c->fr.fpstate, c->p->fpu_area, c->p->fpu.ext_size);
+	if (r < 0)
+		fpu_forget(c);
+	return r;
+}
+
 int frame_copy(struct uctx *c, struct uctx *child, uint64_t rsp)
 {
-	uint8_t buf[SLOT_SIZE];
-	uint64_t fp;
-	size_t len;
-	int r = frame_load(c);
+	bool fpu;
+	int r = frame_load(c, true);
 
 	if (r < 0)
 		return r;
+	fpu = c->fr.fpstate && fpstate_in_slot(c, c->fr.fpstate);
+	if (fpu) {
+		r = fpu_load(c);
+		if (r < 0)
+			return r;
+	}
 	child->fr = c->fr;
 	child->frame = slot_base(child->slot) + (c->frame - slot_base(c->slot));
 	child->fr.rax = 0;
 	if (rsp)
 		child->fr.rsp = rsp;
-	fp = c->fr.fpstate;
-	child->fr.fpstate = 0;
-	if (fp && fpstate_in_slot(c, fp)) {
-		len = c->p->fpu.ext_size;
-		child->fr.fpstate = child->frame + (fp - c->frame);
-		r = mem_peek(c->tid, fp, buf, len);
-		if (r == 0)
-			r = mem_poke(c->tid, child->fr.fpstate, buf, len);
-		if (r < 0)
-			return r;
-	}
-	child->tid = c->tid; /* writes by the parent: the child is not born yet */
-	r = frame_store(child);
-	child->tid = 0;
-	return r;
+	child->fr.fpstate = fpu ? child->frame + (c->fr.fpstate - c->frame) : 0;
+	frame_seal(child);
+	child->frame_valid = true;
+	/* Written by the parent's thread: the child is not born yet. */
+	return frame_transfer(SYS_process_vm_writev, c->tid, child, child->fr.fpstate, c->p->fpu_area,
+			      fpu ? c->p->fpu.ext_size : 0);
 }
 
 static int bases_get(struct uctx *c, struct gregs *regs)
@@ -140,6 +226,9 @@ static int bases_set(struct uctx *c, const struct gregs *regs)
 
 	if (regs->fs_base >= STUB_TASK_SIZE || regs->gs_base >= STUB_TASK_SIZE)
 		return -EINVAL;
+	if (c->bases_zero && !regs->fs_base && !regs->gs_base)
+		return 0;
+	c->bases_zero = false;
 	order_add(&b, SYS_arch_prctl, ARCH_SET_FS, regs->fs_base, 0, 0, 0, 0);
 	order_add(&b, SYS_arch_prctl, ARCH_SET_GS, regs->gs_base, 0, 0, 0, 0);
 	r = order_run(c, &b, &result);
@@ -152,10 +241,12 @@ int unotify_ctx_regs_get(struct vcpu_ctx *ctx, unsigned flags, struct gregs *reg
 {
 	struct uctx *c = uctx_of(ctx);
 	const struct hframe *f = &c->fr;
+	/* A caller that is about to return from a handler replaces the FPU state; others may want to save it. */
+	bool fpu = c->trap.kind != TRAP_SYSCALL || c->trap.sys.nr != SYS_rt_sigreturn;
 	int r = uctx_to_shim(c);
 
 	if (r == 0)
-		r = frame_load(c);
+		r = frame_load(c, fpu);
 	if (r < 0)
 		return r;
 	*regs = (struct gregs){
@@ -176,7 +267,7 @@ int unotify_ctx_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct greg
 	if (r == 0 && (flags & CTX_REGS_BASES))
 		r = bases_set(c, regs);
 	if (r == 0)
-		r = frame_load(c);
+		r = frame_load(c, false);
 	if (r < 0)
 		return r;
 	f->r15 = regs->r15, f->r14 = regs->r14, f->r13 = regs->r13, f->r12 = regs->r12;
@@ -186,25 +277,8 @@ int unotify_ctx_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct greg
 	f->rsi = regs->rsi, f->rdi = regs->rdi;
 	f->rip = regs->rip, f->rsp = regs->rsp, f->eflags = regs->eflags;
 	c->set_rax = false;
-	return frame_store(c);
-}
-
-static void put_software_bytes(const struct fpu_layout *l, uint8_t *fp)
-{
-	uint32_t magic2 = FP_MAGIC2;
-
-	memcpy(fp + FP_SW, l->sw_reserved, sizeof(l->sw_reserved));
-	memcpy(fp + l->size, &magic2, sizeof(magic2));
-}
-
-static void fpu_initial(const struct fpu_layout *l, uint8_t *fp)
-{
-	const uint16_t fcw = 0x37f;
-	const uint32_t mxcsr[2] = { 0x1f80, l->mxcsr_mask };
-
-	memset(fp, 0, l->ext_size);
-	memcpy(fp, &fcw, sizeof(fcw));
-	memcpy(fp + FP_MXCSR, mxcsr, sizeof(mxcsr));
+	frame_changed(c);
+	return 0;
 }
 
 int unotify_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len)
@@ -214,100 +288,53 @@ int unotify_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len)
 	int r = uctx_to_shim(c);
 
 	if (r == 0)
-		r = frame_load(c);
+		r = frame_load(c, true);
+	if (r == 0 && c->fr.fpstate)
+		r = fpu_load(c);
 	if (r < 0)
 		return r;
 	*len = l->ext_size;
-	if (!c->fr.fpstate) {
+	if (c->fr.fpstate)
+		memcpy(buf, c->p->fpu_area, l->ext_size);
+	else
 		fpu_initial(l, buf);
-	} else {
-		if (!fpstate_in_slot(c, c->fr.fpstate))
-			return -EFAULT;
-		r = mem_peek(c->tid, c->fr.fpstate, buf, l->ext_size);
-		if (r < 0)
-			return r;
-	}
-	put_software_bytes(l, buf);
-	return 0;
-}
-
-/* Whether the bytes describe a whole XSAVE area; else only the legacy part counts, as in Linux. */
-static bool fpu_is_full(const uint8_t *fp, size_t len, uint64_t *xfeatures, size_t *size)
-{
-	struct { uint32_t magic1, ext_size; uint64_t xfeatures; uint32_t size; } sw;
-	uint32_t magic2;
-
-	memcpy(&sw, fp + FP_SW, sizeof(sw));
-	if (sw.magic1 != FP_MAGIC1 || sw.size < FPU_HEADER || sw.size > sw.ext_size ||
-	    len < sizeof(magic2) || sw.size > len - sizeof(magic2))
-		return false;
-	memcpy(&magic2, fp + sw.size, sizeof(magic2));
-	*xfeatures = sw.xfeatures;
-	*size = sw.size;
-	return magic2 == FP_MAGIC2;
-}
-
-/* Makes @out what XRSTOR takes without a fault: -EINVAL when it cannot be. */
-static int fpu_check(const struct fpu_layout *l, const uint8_t *in, size_t len, uint8_t *out)
-{
-	uint64_t xfeatures = XFEATURES_LEGACY, header[8];
-	uint32_t mxcsr, mask = l->mxcsr_mask ? l->mxcsr_mask : 0xffbf;
-	size_t size;
-
-	if (len < FPU_LEGACY)
-		return -EINVAL;
-	fpu_initial(l, out);
-	memcpy(&mxcsr, in + FP_MXCSR, sizeof(mxcsr));
-	if (mxcsr & ~mask)
-		return -EINVAL;
-	memset(header, 0, sizeof(header));
-	if (fpu_is_full(in, len, &xfeatures, &size)) {
-		memcpy(out, in, MIN(size, (size_t)l->size));
-		memcpy(header, in + FP_HEADER, sizeof(header));
-		if (header[0] & ~l->xfeatures)
-			return -EINVAL;
-		for (unsigned i = 1; i < 8; i++)
-			if (header[i])
-				return -EINVAL; /* compacted, or reserved bits */
-		header[0] &= xfeatures;
-	} else {
-		memcpy(out, in, FPU_LEGACY);
-		header[0] = XFEATURES_LEGACY;
-	}
-	memcpy(out + FP_HEADER, header, sizeof(header));
-	put_software_bytes(l, out);
+	fpu_put_software_bytes(l, buf);
 	return 0;
 }
 
 int unotify_ctx_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len)
 {
 	struct uctx *c = uctx_of(ctx);
-	uint8_t area[FPU_STATE_MAX];
+	struct platform *p = c->p;
 	uint64_t fp;
 	int r = uctx_to_shim(c);
 
 	if (r == 0)
-		r = frame_load(c);
+		r = frame_load(c, false);
 	if (r < 0)
 		return r;
 	if (len == 0) {
+		fpu_forget(c);
 		c->fr.fpstate = 0;
-		return frame_store(c);
+		frame_changed(c);
+		return 0;
 	}
-	r = fpu_check(&c->p->fpu, buf, len, area);
-	if (r < 0)
-		return r;
 	fp = fpstate_place(c);
 	if (!fpstate_in_slot(c, fp))
 		return -EINVAL;
-	r = mem_poke(c->tid, fp, area, c->p->fpu.ext_size);
+	r = fpu_take(c);
+	if (r == 0) {
+		r = fpu_check(&p->fpu, buf, len, p->fpu_area);
+		if (r < 0)
+			fpu_forget(c);
+	}
 	if (r < 0)
 		return r;
-	if (c->fr.fpstate == fp && (c->fr.flags & HFRAME_FP_XSTATE))
-		return 0;
+	p->fpu_dirty = true;
 	c->fr.fpstate = fp;
 	c->fr.flags |= HFRAME_FP_XSTATE;
-	return frame_store(c);
+	frame_changed(c);
+	return 0;
 }
 
 int unotify_ctx_arch_prctl(struct vcpu_ctx *ctx, int code, uint64_t value)

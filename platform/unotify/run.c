@@ -14,7 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 void uctx_kick(struct uctx *c)
@@ -56,6 +56,10 @@ int uctx_go(struct uctx *c, bool set_rax, int64_t val)
 	int64_t cmd = (int64_t)((uint64_t)val << 8) | SHIM_RESUME_RAX;
 
 	uctx_unpark(c);
+	if (unlikely(c->frame_dirty) && frame_flush(c) < 0) {
+		proc_kill(c->proc, SIGKILL);
+		return -ESRCH;
+	}
 	if (!set_rax)
 		return go(c, SHIM_RESUME);
 	if (likely(cmd >> 8 == val))

@@ -12,7 +12,7 @@
  * ops->ctx_return() -> listener_send(). Functions that need the guest thread's help (a kick into the shim, an order)
  * pump events themselves until it has answered; traps of other contexts then stay queued until run() goes on.
  */
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
 /* True while the leader runs a callback: it will look at wake_bits before it sleeps, no signal is needed. */
@@ -39,8 +39,8 @@ static void run_idle(struct platform *p)
 {
 	if (p->ghosts_new)
 		uctx_tell_ghosts(p);
-	if (__atomic_load_n(&p->wake_bits, __ATOMIC_SEQ_CST) & WAKE_IDLE) {
-		__atomic_fetch_and(&p->wake_bits, ~WAKE_IDLE, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&p->leader.wake_bits, __ATOMIC_SEQ_CST) & WAKE_IDLE) {
+		__atomic_fetch_and(&p->leader.wake_bits, ~WAKE_IDLE, __ATOMIC_SEQ_CST);
 		p->idle_pending = true;
 	}
 	if (p->idle_pending) {
@@ -51,7 +51,7 @@ static void run_idle(struct platform *p)
 
 static int unotify_run(struct platform *p)
 {
-	int r = listener_init_leader(p, NULL);
+	int r = leader_init(&p->leader, NULL);
 
 	if (r < 0)
 		return r;
@@ -81,14 +81,14 @@ static void unotify_stop(struct platform *p)
 static void unotify_wake(struct platform *p)
 {
 	if (in_callback)
-		__atomic_fetch_or(&p->wake_bits, WAKE_IDLE, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&p->leader.wake_bits, WAKE_IDLE, __ATOMIC_SEQ_CST);
 	else
-		listener_wake(p, WAKE_IDLE);
+		leader_wake(&p->leader, WAKE_IDLE);
 }
 
 static uaddr_t unotify_vdso(const struct platform *p)
 {
-	return p->vdso;
+	return p->stubs.report.vdso;
 }
 
 const struct platform_ops unotify_platform_ops = {

@@ -27,28 +27,15 @@
 #include "base/list.h"
 #include "base/ref.h"
 #include "platform/platform.h"
+#include "platform/stub/fpu.h"
+#include "platform/stub/hframe.h"
 #include "platform/stub/layout.h"
+#include "platform/stub/leader.h"
+#include "platform/stub/mem.h"
+#include "platform/stub/mmop.h"
+#include "platform/stub/spawn.h"
 
 #define TID_BUCKETS 1024u
-#define FPU_LEGACY  512u
-#define FPU_HEADER  576u /* legacy area and XSAVE header */
-
-/* The signal frame of the host kernel, as far as the shim's caller needs it. */
-struct hframe {
-	uint64_t pretcode;
-	uint64_t flags, link, ss_sp;
-	uint32_t ss_flags, pad;
-	uint64_t ss_size;
-	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip, eflags;
-	uint16_t cs, gs, fs, ss;
-	uint64_t err, trapno, oldmask, cr2, fpstate, reserved[8];
-	uint64_t sigmask;
-};
-static_assert(sizeof(struct hframe) == 312, "layout of the x86_64 signal frame");
-
-#define HFRAME_FP_XSTATE 1u
-#define HFRAME_FLAGS     6u   /* UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS */
-#define HFRAME_SIGINFO   128u /* between the frame and the FPU state */
 
 enum uctx_state {
 	UCTX_NEW,
@@ -68,9 +55,6 @@ enum uctx_goal {
 	GOAL_EXIT,   /* the context was destroyed: exit(2) */
 };
 
-struct order {
-	uint64_t nr, a[6];
-};
 static_assert(sizeof(struct order) == ORDER_SIZE, "the shim reads it");
 
 struct order_batch {
@@ -115,7 +99,9 @@ struct uctx {
 	bool set_rax;           /* ctx_resume() is to use the frame with rax = 0 (a clone's child) */
 	bool tail;              /* GUEST, but the last order of an answer-and-go-on batch may still report an error */
 	bool sleep_order;       /* ORDERED: it is the demotion's */
-	bool frame_valid;       /* fr is what is in the slot */
+	bool frame_valid;       /* fr is what is in the slot, or */
+	bool frame_dirty;       /* what is to be written there before the thread goes on */
+	bool bases_zero;        /* SHIM: fs_base and gs_base are known to be 0 */
 	uint8_t ghost_ticks;    /* watchdog ticks since destroyed */
 	uint64_t token;         /* NEW: single use */
 	const struct order *orders;
@@ -130,15 +116,6 @@ struct uctx {
 	struct hframe fr;
 };
 
-/* FPU state as this host's kernel writes it into frames. */
-struct fpu_layout {
-	uint32_t size;          /* XSAVE area */
-	uint32_t ext_size;      /* with the trailing magic */
-	uint64_t xfeatures;
-	uint32_t mxcsr_mask;
-	uint8_t sw_reserved[48];
-};
-
 #define WAKE_IDLE  1u /* platform_ops.wake */
 #define WAKE_DEATH 2u /* dead_bits has news */
 #define WAKE_TICK  4u /* the watchdog's second has passed */
@@ -148,14 +125,14 @@ struct platform {
 	void *up_arg;
 	struct platform_config cfg;
 	struct platform_info info;
-	struct shim_sites sites;
+	struct stubs stubs;
 	struct fpu_layout fpu;
-	uint64_t vdso, keep_lo, keep_hi; /* the vDSO's range where it could not be moved */
 	unsigned park_limit;
+	struct uctx *fpu_owner; /* of fpu_area, see regs.c */
+	bool fpu_dirty;
+	uint8_t fpu_area[FPU_STATE_MAX] __attribute__((aligned(64)));
 
 	int listener;
-	pid_t init_pid, pid, leader_tid;
-	int init_pidfd;
 	int broken; /* -errno: no machine any more */
 	struct uctx *zygote;
 
@@ -172,7 +149,7 @@ struct platform {
 	bool stopping, idle_pending;
 	unsigned wait_ticks;
 
-	uint32_t wake_bits;       /* atomic: WAKE_* */
+	struct leader leader;     /* wake_bits: WAKE_* */
 	uint32_t timer_armed;     /* atomic */
 	uint32_t quit;            /* atomic: the death watch is to end */
 	uint64_t *dead_bits;      /* atomic words: procs whose pidfd became readable */
@@ -202,8 +179,7 @@ int unotify_start(const struct platform_config *cfg, const struct platform_up *u
 		  struct platform **ret, struct sbx_err *err);
 void unotify_destroy(struct platform *p);
 
-/* listener.c: the notification fd, its leader, waking the leader */
-int listener_init_leader(struct platform *p, struct fpu_layout *fpu);
+/* listener.c: the notification fd */
 /* Receives one notification: 0, -EINTR after a wake-up, -ENOENT for one that vanished, -ENOTCONN when no stub is left.
  */
 int listener_recv(struct platform *p, struct seccomp_notif *n);
@@ -211,7 +187,6 @@ int listener_send(struct platform *p, uint64_t id, int64_t val);
 int listener_continue(struct platform *p, uint64_t id);
 int listener_addfd(struct platform *p, uint64_t id, int fd, int at);
 bool listener_id_valid(struct platform *p, uint64_t id);
-void listener_wake(struct platform *p, uint32_t bit); /* async-signal-safe */
 
 /* event.c: what a notification means */
 void event_handle(struct platform *p, const struct seccomp_notif *n);
@@ -275,9 +250,13 @@ int unotify_ctx_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct greg
 int unotify_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len);
 int unotify_ctx_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len);
 int unotify_ctx_arch_prctl(struct vcpu_ctx *ctx, int code, uint64_t value);
-/* Reads uctx.fr if it is not valid. */
-int frame_load(struct uctx *c);
-int frame_store(struct uctx *c);
+/* Reads uctx.fr if it is not valid. @fpu: the caller will want the FPU state as well. */
+int frame_load(struct uctx *c, bool fpu);
+/* uctx.fr is to be the frame. It is written when the thread goes on, or by frame_flush(): 0, -EFAULT, -ESRCH. */
+void frame_changed(struct uctx *c);
+int frame_flush(struct uctx *c);
+/* The thread has run: what we know of the frame is old. */
+void frame_forget(struct uctx *c);
 /* A frame that starts a program: no FPU state, all registers 0. */
 void frame_init_fresh(struct uctx *c);
 /* Copies @c's frame with its FPU state into @child's slot (same aspace); rax = 0. Sets child->frame. */
@@ -299,9 +278,6 @@ void aspace_add_clear_orders(const struct platform *p, struct order_batch *b);
 /* mem.c */
 ssize_t unotify_read(struct aspace *as, uaddr_t addr, void *buf, size_t n);
 ssize_t unotify_write(struct aspace *as, uaddr_t addr, const void *buf, size_t n);
-/* By a given thread; whole or nothing: 0, -EFAULT, -ESRCH. */
-int mem_peek(pid_t tid, uint64_t addr, void *buf, size_t n);
-int mem_poke(pid_t tid, uint64_t addr, const void *buf, size_t n);
 
 /* proc.c */
 struct hostproc *proc_alloc(struct platform *p);

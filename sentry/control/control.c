@@ -40,7 +40,7 @@ static void send_message(const Sbx__Control__Message *msg)
 		log_dbg(CH_CORE, "monitor does not listen: %s", strerror(-err));
 }
 
-int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], struct sbx_err *err)
+int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], int *disk, struct sbx_err *err)
 {
 	int fds[WIRE_FDS_MAX];
 	Sbx__Control__Message *msg;
@@ -49,10 +49,11 @@ int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], struct sbx_er
 
 	if (r <= 0)
 		return sbx_fail(err, r ? r : -EPIPE, "receive configuration");
-	if (msg->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n != 3)
+	if (msg->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n != (msg->sentry_config->store_disk ? 4 : 3))
 		return sbx_fail(err, -EPROTO, "first message is no configuration"); /* and the process ends */
 	for (int i = 0; i < 3; i++)
 		stdio[i] = fds[i];
+	*disk = n == 4 ? fds[3] : -1;
 	want_counters = msg->sentry_config->counters;
 	*cfg = msg->sentry_config; /* never freed: it lives as long as the process */
 	return 0;

@@ -15,6 +15,10 @@ struct super;
 /* The data of all files that the guest makes: one per sandbox. Limits of kernel_limits. */
 MUST_CHECK int store_create(uint64_t max_bytes, uint64_t max_inodes, struct store **ret);
 void store_destroy(struct store *s);
+/* Before anything is in it: bytes over @memory go to the empty disk file @fd (consumed). */
+MUST_CHECK int store_use_disk(struct store *s, int fd, uint64_t memory);
+/* Files in memfds of their own take at most @bytes of host memory. */
+void store_limit_private(struct store *s, uint64_t bytes);
 
 /* tmpfs(5) on the store. */
 MUST_CHECK int tmpfs_create(struct store *s, uint32_t root_mode, struct super **ret);

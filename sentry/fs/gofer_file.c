@@ -274,37 +274,16 @@ static ssize_t gofer_write(struct file *f, struct uio *u, uint64_t *pos)
 
 static int64_t gofer_llseek(struct file *f, int64_t off, int whence)
 {
-	struct inode *in = f->inode;
-	int64_t base, r;
+	int64_t r;
 
-	switch (whence) {
-	case SEEK_SET:
-		base = 0;
-		break;
-	case SEEK_CUR:
-		base = (int64_t)f->pos;
-		break;
-	case SEEK_END:
-		r = gofer_refresh(in);
-		if (r < 0)
-			return r;
-		base = (int64_t)in->size;
-		break;
-	case SEEK_DATA:
-	case SEEK_HOLE:
+	if (whence == SEEK_DATA || whence == SEEK_HOLE) {
 		r = host_lseek(file_hfd(f)->fd, off, whence);
 		if (r >= 0)
 			f->pos = (uint64_t)r;
 		return r;
-	default:
-		return -EINVAL;
 	}
-	if (__builtin_add_overflow(base, off, &r))
-		return -EINVAL;
-	if (r < 0)
-		return -EINVAL;
-	f->pos = (uint64_t)r;
-	return r;
+	r = whence == SEEK_END ? gofer_refresh(f->inode) : 0;
+	return r < 0 ? r : file_seek(f, off, whence, f->inode->size);
 }
 
 static int gofer_mmap(struct file *f, int prot, bool shared, struct file_map *map)

@@ -85,34 +85,16 @@ static int64_t seek_data_hole(struct file *f, int64_t off, int whence)
 static int64_t ovl_llseek(struct file *f, int64_t off, int whence)
 {
 	int err = f->inode->ops->refresh(f->inode);
-	int64_t base = 0;
 
 	if (err < 0)
 		return err;
-	switch (whence) {
-	case SEEK_SET:
-		break;
-	case SEEK_CUR:
-		base = (int64_t)f->pos;
-		break;
-	case SEEK_END:
-		base = (int64_t)f->inode->size;
-		break;
-	case SEEK_DATA:
-	case SEEK_HOLE:
+	if (whence == SEEK_DATA || whence == SEEK_HOLE) {
 		off = seek_data_hole(f, off, whence);
 		if (off < 0)
 			return off;
-		break;
-	default:
-		return -EINVAL;
+		whence = SEEK_SET;
 	}
-	if (__builtin_add_overflow(off, base, &off))
-		return -EINVAL;
-	if (off < 0)
-		return -EINVAL;
-	f->pos = (uint64_t)off;
-	return off;
+	return file_seek(f, off, whence, f->inode->size);
 }
 
 static int ovl_mmap(struct file *f, int prot, bool shared, struct file_map *map)

@@ -10,6 +10,10 @@
  *
  * Who takes a dirty block must overwrite or zero it before the guest can see it: store_file.c does.
  *
+ * Where the quota is more than memory should hold, blocks from disk_start on lie in a disk file instead. They are never
+ * used through the window: a disk that is full would be a SIGBUS. Block disk_start is never given out, so that no run
+ * lies in both. Low blocks are taken first, so little work never touches the disk.
+ *
  * Small files take the lowest free block. A growing file goes on behind its last block (the goal); when that is taken
  * it looks for a free run of its chunk size from the rover on and moves the rover behind it, so that files that grow
  * side by side stay in long runs: a run is one copy to the guest.
@@ -57,8 +61,9 @@ int store_create(uint64_t max_bytes, uint64_t max_inodes, struct store **ret)
 	if (!s)
 		return -ENOMEM;
 	list_init(&s->idle);
-	s->fd = -1;
-	s->n_blocks = (uint32_t)(bytes >> STORE_BLOCK_SHIFT);
+	s->fd = s->disk = -1;
+	s->n_blocks = s->disk_start = (uint32_t)(bytes >> STORE_BLOCK_SHIFT);
+	s->max_private = UINT64_MAX;
 	s->n_words = s->n_blocks / WORD_BITS;
 	s->max_bytes = max_bytes ? MIN(max_bytes, bytes) : bytes;
 	s->max_inodes = max_inodes ? max_inodes : DEFAULT_INODES;
@@ -94,11 +99,47 @@ void store_destroy(struct store *s)
 		return;
 	host_unmap(s->base, (size_t)s->n_blocks << STORE_BLOCK_SHIFT);
 	host_close(s->fd);
+	host_close(s->disk);
 	free(s->used);
 	free(s->dirty);
 	free(s->full);
 	free(s->heat);
 	free(s);
+}
+
+int store_use_disk(struct store *s, int fd, uint64_t memory)
+{
+	uint64_t start = MAX(memory >> STORE_BLOCK_SHIFT, 1ull);
+	int err;
+
+	if (start >= s->n_blocks - 1) {
+		host_close(fd); /* all of it fits */
+		return 0;
+	}
+	err = host_ftruncate(fd, (off_t)((uint64_t)s->n_blocks - start) << STORE_BLOCK_SHIFT);
+	if (err < 0) {
+		host_close(fd);
+		return err;
+	}
+	s->disk = fd;
+	s->disk_start = (uint32_t)start;
+	s->used[start / WORD_BITS] |= 1ull << (start % WORD_BITS);
+	return 0;
+}
+
+void store_limit_private(struct store *s, uint64_t bytes)
+{
+	s->max_private = bytes;
+}
+
+int store_backing(const struct store *s, uint32_t b, uint64_t *at)
+{
+	if (b < s->disk_start) {
+		*at = (uint64_t)b << STORE_BLOCK_SHIFT;
+		return s->fd;
+	}
+	*at = (uint64_t)(b - s->disk_start) << STORE_BLOCK_SHIFT;
+	return s->disk;
 }
 
 int store_full(void)
@@ -290,10 +331,11 @@ void store_free(struct store *s, uint32_t b, uint32_t n)
 /* Punches [b, b + n); on failure the blocks simply stay dirty. */
 static void punch_run(struct store *s, uint32_t b, uint32_t n)
 {
+	uint64_t m, at;
+	int fd = store_backing(s, b, &at);
 	uint32_t k;
-	uint64_t m;
 
-	if (host_fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)b << STORE_BLOCK_SHIFT,
+	if (host_fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
 			   (off_t)n << STORE_BLOCK_SHIFT) < 0)
 		return;
 	s->dirty_free -= n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store: the bytes of all files that the guest makes, in one memfd seen through one window of our address space,
- * with a hard quota of bytes and inodes (theory in store.c). struct store_file is the data of one regular file,
+ * The store: the bytes of all files that the guest makes, in one memfd seen through one window of our address space and
+ * one unlinked disk file behind it, with a hard quota of bytes and inodes (theory in store.c). struct store_file is the data of one regular file,
  * embedded in its inode.
  */
 #ifndef SBX_SENTRY_FS_STORE_H
@@ -31,6 +31,8 @@ struct uio;
 struct store {
 	int fd;
 	uint8_t *base;        /* window onto all of fd */
+	int disk;             /* -1: none */
+	uint32_t disk_start;  /* the first block that lies in it; n_blocks without one */
 	uint32_t n_blocks;
 	uint64_t max_bytes, used_bytes;
 	uint64_t max_inodes, used_inodes;
@@ -45,8 +47,12 @@ struct store {
 	uint32_t rover;       /* where big files look for room */
 	uint32_t high;        /* no block from here on was ever used */
 	uint32_t n_private;
+	uint64_t private_bytes, max_private; /* in memfds of their own: host memory */
 	struct list idle;     /* store_private.idle: not mapped, oldest first */
 };
+
+/* The fd that holds block @b, and where in it. */
+int store_backing(const struct store *s, uint32_t b, uint64_t *at);
 
 /* Quota. -ENOSPC at the limit (noted in kernel.counters). Metadata (names, block maps, attributes) has its own
  * bound, in proportion to the inodes. */

@@ -34,7 +34,7 @@ static uint8_t *window(const struct store *s, uint32_t b)
 
 static bool hot(const struct store *s, uint32_t b)
 {
-	return s->heat[b] >= STORE_HOT;
+	return s->heat[b] >= STORE_HOT && b < s->disk_start;
 }
 
 static void warm(struct store *s, uint32_t b, uint64_t off, uint64_t bytes)
@@ -61,33 +61,32 @@ static int io_error(ssize_t err)
 	return err == -ENOMEM ? store_full() : (int)err;
 }
 
-static int pwrite_all(struct store *s, const uint8_t *p, size_t n, uint64_t at)
+static int pwrite_all(struct store *s, const uint8_t *p, size_t n, uint32_t b, uint64_t off)
 {
+	uint64_t at;
+	int fd = store_backing(s, b, &at);
 	ssize_t got;
 
-	for (; n; p += got, n -= (size_t)got, at += (size_t)got) {
-		got = host_pwrite(s->fd, p, n, (off_t)at);
+	for (at += off; n; p += got, n -= (size_t)got, at += (size_t)got) {
+		got = host_pwrite(fd, p, n, (off_t)at);
 		if (got <= 0)
 			return got < 0 ? io_error(got) : -EIO;
 	}
 	return 0;
 }
 
-static int pread_all(struct store *s, uint8_t *p, size_t n, uint64_t at)
+static int pread_all(struct store *s, uint8_t *p, size_t n, uint32_t b, uint64_t off)
 {
+	uint64_t at;
+	int fd = store_backing(s, b, &at);
 	ssize_t got;
 
-	for (; n; p += got, n -= (size_t)got, at += (size_t)got) {
-		got = host_pread(s->fd, p, n, (off_t)at);
+	for (at += off; n; p += got, n -= (size_t)got, at += (size_t)got) {
+		got = host_pread(fd, p, n, (off_t)at);
 		if (got <= 0)
 			return got < 0 ? io_error(got) : -EIO;
 	}
 	return 0;
-}
-
-static uint64_t file_pos(uint32_t b, uint64_t off)
-{
-	return ((uint64_t)b << STORE_BLOCK_SHIFT) + off;
 }
 
 static ssize_t cold_read(struct store *s, uint32_t b, uint64_t off, struct uio *u, uint64_t n)
@@ -96,7 +95,7 @@ static ssize_t cold_read(struct store *s, uint32_t b, uint64_t off, struct uio *
 	int err;
 
 	n = MIN(n, (uint64_t)UIO_BOUNCE_SIZE);
-	err = pread_all(s, buf, n, file_pos(b, off));
+	err = pread_all(s, buf, n, b, off);
 	if (err < 0)
 		return err;
 	warm(s, b, off, n);
@@ -111,7 +110,7 @@ static ssize_t cold_write(struct store *s, uint32_t b, uint64_t off, struct uio 
 
 	if (got <= 0)
 		return got;
-	err = pwrite_all(s, buf, (size_t)got, file_pos(b, off));
+	err = pwrite_all(s, buf, (size_t)got, b, off);
 	if (err < 0)
 		return err;
 	warm(s, b, off, (uint64_t)got);
@@ -161,7 +160,7 @@ ssize_t store_io_write(struct store *s, uint32_t b, uint64_t off, struct uio *u,
 int store_io_get(struct store *s, uint32_t b, uint32_t off, void *buf, size_t n)
 {
 	if (!hot(s, b))
-		return pread_all(s, buf, n, file_pos(b, off));
+		return pread_all(s, buf, n, b, off);
 	memcpy(buf, window(s, b) + off, n);
 	return 0;
 }
@@ -170,7 +169,7 @@ int store_io_put(struct store *s, uint32_t b, uint32_t off, const void *buf, siz
 {
 	store_mark_dirty(s, b, 1);
 	if (!hot(s, b))
-		return pwrite_all(s, buf, n, file_pos(b, off));
+		return pwrite_all(s, buf, n, b, off);
 	memcpy(window(s, b) + off, buf, n);
 	return 0;
 }

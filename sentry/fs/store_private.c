@@ -17,6 +17,7 @@
 #include "base/host/file.h"
 #include "sentry/fs/store.h"
 #include "sentry/fs/store_map.h"
+#include "sentry/kernel/kernel.h"
 #include "sentry/vfs/uio.h"
 
 #define MOVE_CHUNK (64u * 1024)
@@ -88,6 +89,28 @@ static int copy_from_memfd(struct store *s, const struct store_private *p, struc
 	return 0;
 }
 
+/* Quota of the store, and of host memory: what no process maps is seen by no limit of the host's. */
+static int private_charge(struct store *s, uint64_t bytes)
+{
+	int err;
+
+	if (bytes > s->max_private - s->private_bytes) {
+		kernel.counters.hit_memory_limit = true;
+		return -ENOSPC;
+	}
+	err = store_charge(s, bytes);
+	if (err == 0)
+		s->private_bytes += bytes;
+	return err;
+}
+
+static void private_uncharge(struct store *s, uint64_t bytes)
+{
+	BUG_ON(bytes > s->private_bytes);
+	s->private_bytes -= bytes;
+	store_uncharge(s, bytes);
+}
+
 /* Moves an idle file back into the store; it stays where it is when that fails. */
 static bool move_back(struct store *s, struct store_private *p)
 {
@@ -95,10 +118,10 @@ static bool move_back(struct store *s, struct store_private *p)
 	uint64_t charged = p->charged;
 
 	BUG_ON(p->mapped);
-	store_uncharge(s, charged);
+	private_uncharge(s, charged);
 	if (copy_from_memfd(s, p, &to) < 0) {
 		store_file_clear(s, &to);
-		BUG_ON(store_charge(s, charged) < 0);
+		BUG_ON(private_charge(s, charged) < 0);
 		return false;
 	}
 	*p->sf = to;
@@ -150,6 +173,10 @@ int store_file_make_private(struct store *s, struct store_file *sf, uint64_t siz
 		(void)store_full(); /* mmap(2) knows no ENOSPC */
 		return -ENOMEM;
 	}
+	if (charge > s->max_private - s->private_bytes) {
+		kernel.counters.hit_memory_limit = true;
+		return -ENOMEM;
+	}
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
@@ -166,7 +193,7 @@ int store_file_make_private(struct store *s, struct store_file *sf, uint64_t siz
 		return err;
 	}
 	store_file_clear(s, sf);
-	BUG_ON(store_charge(s, charge) < 0);
+	BUG_ON(private_charge(s, charge) < 0);
 	p->sf = sf;
 	p->size = size;
 	p->charged = charge;
@@ -182,7 +209,7 @@ void store_private_destroy(struct store *s, struct store_private *p)
 {
 	list_del(&p->idle);
 	host_close(p->fd);
-	store_uncharge(s, p->charged);
+	private_uncharge(s, p->charged);
 	s->n_private--;
 	free(p);
 }
@@ -232,7 +259,7 @@ static int private_charge_to(struct store *s, struct store_private *p, uint64_t 
 
 	if (charge <= p->charged)
 		return 0;
-	err = store_charge(s, charge - p->charged);
+	err = private_charge(s, charge - p->charged);
 	if (err == 0)
 		p->charged = charge;
 	return err;
@@ -271,7 +298,7 @@ int store_private_truncate(struct store *s, struct store_private *p, uint64_t ne
 	if (err < 0)
 		return err;
 	p->size = new_size;
-	store_uncharge(s, p->charged - charge);
+	private_uncharge(s, p->charged - charge);
 	p->charged = charge;
 	return 0;
 }

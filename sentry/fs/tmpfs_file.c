@@ -67,34 +67,16 @@ static ssize_t tmpfs_write(struct file *f, struct uio *u, uint64_t *pos)
 static int64_t tmpfs_llseek(struct file *f, int64_t off, int whence)
 {
 	struct tmpfs_inode *ti = tmpfs_i(f->inode);
-	int64_t base = 0;
 
-	switch (whence) {
-	case SEEK_SET:
-		break;
-	case SEEK_CUR:
-		base = (int64_t)f->pos;
-		break;
-	case SEEK_END:
-		base = (int64_t)ti->vfs.size;
-		break;
-	case SEEK_DATA:
-	case SEEK_HOLE:
+	if (whence == SEEK_DATA || whence == SEEK_HOLE) {
 		if (off < 0)
 			return -ENXIO;
 		off = store_file_seek(ti->ts->store, &ti->data, ti->vfs.size, (uint64_t)off, whence == SEEK_DATA);
 		if (off < 0)
 			return off;
-		break;
-	default:
-		return -EINVAL;
+		whence = SEEK_SET;
 	}
-	if (__builtin_add_overflow(off, base, &off))
-		return -EINVAL;
-	if (off < 0)
-		return -EINVAL;
-	f->pos = (uint64_t)off;
-	return off;
+	return file_seek(f, off, whence, ti->vfs.size);
 }
 
 static int reserve(struct tmpfs_inode *ti, uint64_t off, uint64_t len, bool keep_size)

@@ -17,9 +17,17 @@ uint32_t cputime_mult = 1u << 22;
 
 static struct ktimer watch_timer;
 
+static uint64_t ns0, tsc0;
+
 void cputime_init(void)
 {
-	uint64_t ns0 = clock_mono_ns(), tsc0 = __rdtsc(), ns, tsc;
+	ns0 = clock_mono_ns();
+	tsc0 = __rdtsc();
+}
+
+void cputime_calibrate(void)
+{
+	uint64_t ns, tsc;
 
 	do {
 		ns = clock_mono_ns();

@@ -12,8 +12,12 @@
 
 struct task;
 
-/* Measures the time-stamp counter against CLOCK_MONOTONIC; takes half a millisecond. */
+/*
+ * Both measure the time-stamp counter against CLOCK_MONOTONIC. It takes half a millisecond, in which the sentry starts;
+ * calibrate waits for what is left of it. To be called before the first task is made, whose times begin then.
+ */
 void cputime_init(void);
+void cputime_calibrate(void);
 
 extern uint32_t cputime_mult; /* ns a tick, times 2^24 */
 

@@ -6,15 +6,13 @@
  * a few writes make the new one, and the task runs (exec_commit()). A failure after ctx_exec()
  * kills the task.
  *
- * Set-user-id and set-group-id bits are not honoured: as on a nosuid mount. A non-root guest user
- * that execs gets what capabilities(7) says for files without capabilities.
+ * File capabilities are not honoured; set-user-id and set-group-id bits are where the mount is not
+ * nosuid.
  */
 #include "sentry/loader/exec.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
-#include <linux/securebits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +38,8 @@
 #define STACK_RND_BITS 22
 #define BRK_RND_BITS 13
 #define INITIAL_EFLAGS 0x202
+/* Linux's PER_CLEAR_ON_SETID: what a caller may not impose on a program with other rights. */
+#define PERSONALITY_CLEAR_ON_SETID (READ_IMPLIES_EXEC | ADDR_NO_RANDOMIZE | ADDR_COMPAT_LAYOUT | MMAP_PAGE_ZERO)
 
 /* One call. Too large for the stack. */
 struct exec {
@@ -49,6 +49,8 @@ struct exec {
 	struct file *interp; /* counted: the ELF interpreter, or NULL */
 	struct mm *mm;       /* the new one, ours until committed */
 	struct cred *cred;   /* the new one, or NULL: unchanged */
+	bool secure;         /* AT_SECURE */
+	uint32_t personality;
 	char *exe_path;      /* owned */
 	const char *path;    /* as given: AT_EXECFN and comm */
 	struct stack_image stack;
@@ -173,33 +175,25 @@ static int find_interp(struct exec *x)
 	return rc;
 }
 
-/* capabilities(7), "Transformation of capabilities during execve()", for a file without
- * capabilities. */
+/* The credentials of the program that was found: set-id bits count unless its mount is nosuid. */
 static int prepare_cred(struct exec *x)
 {
-	const struct cred *old = x->t->cred;
-	bool root = (old->uid == 0 || old->euid == 0) && !(old->securebits & SECBIT_NOROOT);
-	struct cred *c = cred_copy(old);
+	const struct inode *in = x->file->inode;
+	bool nosuid = !x->file->mnt || x->file->mnt->flags & MNT_NOSUID;
 
-	if (!c)
+	x->cred = cred_exec(x->t->cred, in->mode, in->uid, in->gid, nosuid, &x->secure);
+	if (!x->cred)
 		return -ENOMEM;
-	c->suid = c->fsuid = c->euid;
-	c->sgid = c->fsgid = c->egid;
-	if (root) {
-		c->cap_permitted = old->cap_inheritable | old->cap_bounding;
-		c->cap_effective = old->euid == 0 ? c->cap_permitted : 0;
-	} else {
-		c->cap_permitted = c->cap_effective = old->cap_ambient;
-	}
-	c->securebits &= ~SECBIT_KEEP_CAPS;
-	x->cred = c;
+	x->personality = x->t->personality;
+	if (x->cred->euid != x->t->cred->euid || x->cred->egid != x->t->cred->egid)
+		x->personality &= ~(uint32_t)PERSONALITY_CLEAR_ON_SETID;
 	return 0;
 }
 
 /* A random offset in pages below 2^@bits, unless the task asked for none: personality(2). */
-static uint64_t exec_random(const struct task *t, unsigned bits)
+static uint64_t exec_random(const struct exec *x, unsigned bits)
 {
-	return t->personality & ADDR_NO_RANDOMIZE ? 0 : mm_random_pages(bits);
+	return x->personality & ADDR_NO_RANDOMIZE ? 0 : mm_random_pages(bits);
 }
 
 static void note_layout(struct exec *x)
@@ -220,7 +214,7 @@ static void note_layout(struct exec *x)
 	}
 	if (l->start_code == UINT64_MAX)
 		l->start_code = l->end_code = 0;
-	mm_set_brk(x->mm, x->image.elf.high + bias + exec_random(x->t, BRK_RND_BITS));
+	mm_set_brk(x->mm, x->image.elf.high + bias + exec_random(x, BRK_RND_BITS));
 }
 
 /* The whole stack is mapped at once, as far as the limit goes: the host fills it when it is
@@ -229,12 +223,13 @@ static int plan_stack(struct exec *x, const struct exec_strings *strings)
 {
 	uint64_t limit = task_rlimit(x->t, RLIMIT_STACK), size = MIN(limit, STACK_SIZE_MAX);
 	struct stack_args args = {
-		.top = GUEST_TASK_SIZE - exec_random(x->t, STACK_RND_BITS),
+		.top = GUEST_TASK_SIZE - exec_random(x, STACK_RND_BITS),
 		.strings = strings,
 		.execfn = x->path && x->path[0] ? x->path : x->name,
 		.program = &x->image,
 		.interp_base = x->interp ? x->interp_image.bias : 0,
 		.cred = x->cred,
+		.secure = x->secure,
 	};
 	struct mm_map_args map = {
 		.prot = PROT_READ | PROT_WRITE | (x->image.elf.exec_stack ? PROT_EXEC : 0),
@@ -278,7 +273,7 @@ static int exec_prepare(struct exec *x, struct exec_strings *strings)
 		return -ENOMEM;
 	x->batch.mm = x->mm;
 	mm_set_base(x->mm, task_rlimit(x->t, RLIMIT_STACK),
-	            !(x->t->personality & ADDR_NO_RANDOMIZE));
+	            !(x->personality & ADDR_NO_RANDOMIZE));
 	rc = image_plan(&x->image, &x->batch, x->t, false);
 	if (rc == 0 && x->interp)
 		rc = image_plan(&x->interp_image, &x->batch, x->t, true);
@@ -336,14 +331,15 @@ static void become(struct exec *x)
 	struct task *t = x->t;
 	const char *path = x->path && x->path[0] ? x->path : x->name, *base = strrchr(path, '/');
 	char comm[TASK_COMM_LEN];
+	bool same_ids = x->cred->uid == x->cred->euid && x->cred->gid == x->cred->egid;
 
 	base = base ? base + 1 : path;
 	memcpy(comm, base, MIN(strlen(base) + 1, sizeof(comm)));
 	comm[sizeof(comm) - 1] = '\0';
-	if (x->cred->uid != x->cred->euid || x->cred->gid != x->cred->egid)
+	if (!same_ids || x->secure)
 		t->pdeath_signal = 0;
-	t->tg->dumpable = vfs_permission(x->cred, x->file->inode, MAY_READ) == 0;
-	t->personality &= ~(uint32_t)READ_IMPLIES_EXEC;
+	t->tg->dumpable = same_ids && vfs_permission(x->cred, x->file->inode, MAY_READ) == 0;
+	t->personality = x->personality & ~(uint32_t)READ_IMPLIES_EXEC;
 	cred_put(t->cred);
 	t->cred = x->cred;
 	x->cred = NULL;

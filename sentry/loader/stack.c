@@ -65,7 +65,7 @@ static void fill_auxv(struct mm_layout *l, const struct stack_args *a, const str
 	aux(l, AT_EUID, c->euid);
 	aux(l, AT_GID, c->gid);
 	aux(l, AT_EGID, c->egid);
-	aux(l, AT_SECURE, c->uid != c->euid || c->gid != c->egid);
+	aux(l, AT_SECURE, a->secure);
 	aux(l, AT_RANDOM, at->random);
 	aux(l, AT_HWCAP2, getauxval(AT_HWCAP2));
 	aux(l, AT_EXECFN, at->execfn);

@@ -4,6 +4,7 @@
 #ifndef SBX_SENTRY_LOADER_STACK_H
 #define SBX_SENTRY_LOADER_STACK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ struct stack_args {
 	const struct image *program;
 	uaddr_t interp_base;     /* 0: none */
 	const struct cred *cred; /* the new one */
+	bool secure;             /* it has more rights than the caller: AT_SECURE */
 };
 
 /* Builds the stack image and notes its places and the auxiliary vector in @layout. -ENOMEM. */

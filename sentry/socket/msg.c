@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -18,9 +19,6 @@
 #include "sentry/vfs/uio.h"
 
 #define CONTROL_MAX 20480u /* net.core.optmem_max */
-#define CAP_SYS_ADMIN_NR 21
-#define CAP_SETUID_NR 7
-#define CAP_SETGID_NR 6
 
 int sock_addr_in(struct task *t, uaddr_t p, uint32_t len, struct sock_addr *a)
 {
@@ -80,13 +78,13 @@ static int cred_in(struct task *t, const void *data, size_t len, struct sock_msg
 	if (len != sizeof(m->cred))
 		return -EINVAL;
 	memcpy(&m->cred, data, sizeof(m->cred));
-	if (m->cred.pid != t->tg->tgid && !cred_has_cap(c, CAP_SYS_ADMIN_NR))
+	if (m->cred.pid != t->tg->tgid && !cred_has_cap(c, CAP_SYS_ADMIN))
 		return -EPERM;
 	if (m->cred.uid != c->uid && m->cred.uid != c->euid && m->cred.uid != c->suid &&
-	    !cred_has_cap(c, CAP_SETUID_NR))
+	    !cred_has_cap(c, CAP_SETUID))
 		return -EPERM;
 	if (m->cred.gid != c->gid && m->cred.gid != c->egid && m->cred.gid != c->sgid &&
-	    !cred_has_cap(c, CAP_SETGID_NR))
+	    !cred_has_cap(c, CAP_SETGID))
 		return -EPERM;
 	m->has_cred = true;
 	return 0;

@@ -120,4 +120,7 @@ bool file_seekable(const struct file *f);
 /* fds donated by the host as guest files: the caller's stdin, stdout, stderr. Consumes @host_fd. */
 int hostfile_create(int host_fd, uint32_t flags, struct file **ret);
 
+/* For file_ops.llseek: moves the position of a file that has @size bytes and no holes. The new one, or -errno. */
+int64_t file_seek(struct file *f, int64_t off, int whence, uint64_t size);
+
 #endif

@@ -30,6 +30,7 @@ struct hostnode {
 	int fd;
 	bool seekable;     /* a regular file or block device: never blocks, has a position (shared with the caller) */
 	bool no_nowait;    /* RWF_NOWAIT was refused */
+	uint32_t refused;  /* POLLIN, POLLOUT: an attempt found nothing to do since the last poll */
 	struct waitq wq;
 	struct hostfd_watch watch;
 };
@@ -51,23 +52,25 @@ static uint32_t hostfile_poll(struct file *f, struct waitq **q)
 {
 	struct hostnode *n = node_of(f);
 	uint32_t want = (file_readable(f) ? POLLIN : 0) | (file_writable(f) ? POLLOUT : 0), ev;
+	uint32_t refused = n->refused & want;
 
 	*q = &n->wq;
+	n->refused = 0;
 	if (n->seekable)
 		return want;
 	ev = host_poll_now(n->fd, want);
-	if ((ev & want) == want || (ev & (POLLHUP | POLLERR)))
+	/* A call that was refused waits whatever is said here: when the other end was quicker it needs a wake-up. */
+	if (!refused && ((ev & want) == want || (ev & (POLLHUP | POLLERR))))
 		return ev;
-	n->watch.events = want & ~ev;
+	n->watch.events = (want & ~ev) | refused;
 	if (hostfd_watch_arm(&n->watch))
 		return ev | POLLERR;
-	if ((n->watch.events & POLLIN) && kernel.current)
+	if ((want & ~ev & POLLIN) && kernel.current)
 		kernel_note_input_wait(kernel.current, true);
 	return ev;
 }
 
-/* One attempt that does not block: bytes or -errno. */
-static ssize_t try_io(struct hostnode *n, void *buf, size_t len, bool out)
+static ssize_t nowait_io(struct hostnode *n, void *buf, size_t len, bool out)
 {
 	ssize_t r;
 
@@ -81,6 +84,16 @@ static ssize_t try_io(struct hostnode *n, void *buf, size_t len, bool out)
 		return -EAGAIN;
 	len = MIN(len, (size_t)SAFE_CHUNK);
 	return out ? host_write(n->fd, buf, len) : host_read(n->fd, buf, len);
+}
+
+/* One attempt that does not block: bytes or -errno. */
+static ssize_t try_io(struct hostnode *n, void *buf, size_t len, bool out)
+{
+	ssize_t r = nowait_io(n, buf, len, out);
+
+	if (r == -EAGAIN)
+		n->refused |= out ? POLLOUT : POLLIN;
+	return r;
 }
 
 static ssize_t seek_io(struct hostnode *n, struct file *f, void *buf, size_t len, uint64_t *pos, bool out)

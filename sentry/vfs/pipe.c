@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -319,7 +320,7 @@ static int64_t pipe_resize(struct task *t, struct pipe *p, uint64_t arg)
 
 	if (arg > INT32_MAX)
 		return -EINVAL;
-	if (arg > PIPE_MAX_SIZE && !cred_has_cap(t->cred, 24 /* CAP_SYS_RESOURCE */))
+	if (arg > PIPE_MAX_SIZE && !cred_has_cap(t->cred, CAP_SYS_RESOURCE))
 		return -EPERM;
 	if (arg > PIPE_MAX_SIZE)
 		return -ENOMEM;

@@ -199,33 +199,6 @@ int64_t vfs_write_call(struct task *t, struct file *f, struct uio *u, uint64_t *
 	return done ? (int64_t)done : r;
 }
 
-/* SEEK_DATA and SEEK_HOLE as of a file without holes. */
-static int64_t seek_target(const struct file *f, int64_t off, int whence)
-{
-	int64_t base = 0, size = (int64_t)f->inode->size;
-
-	switch (whence) {
-	case SEEK_SET:
-		break;
-	case SEEK_CUR:
-		base = (int64_t)f->pos;
-		break;
-	case SEEK_END:
-		base = size;
-		break;
-	case SEEK_DATA:
-	case SEEK_HOLE:
-		if (off < 0 || off >= size)
-			return -ENXIO;
-		return whence == SEEK_DATA ? off : size;
-	default:
-		return -EINVAL;
-	}
-	if (__builtin_add_overflow(base, off, &base))
-		return -EINVAL;
-	return base < 0 ? -EINVAL : base;
-}
-
 int64_t vfs_llseek(struct file *f, int64_t off, int whence)
 {
 	int64_t r;
@@ -239,8 +212,5 @@ int64_t vfs_llseek(struct file *f, int64_t off, int whence)
 		if (r)
 			return r;
 	}
-	r = seek_target(f, off, whence);
-	if (r >= 0)
-		f->pos = (uint64_t)r;
-	return r;
+	return file_seek(f, off, whence, f->inode->size);
 }

@@ -178,7 +178,7 @@ int main(void)
 	int st;
 
 	if (control_recv_config(CONTROL_FD, &config_message, stdio, &n) != 1 ||
-	    config_message->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n != 3)
+	    config_message->m_case != SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG || n < 3)
 		return 99;
 	config = config_message->sentry_config;
 	if (config->argv[0][0] == '@')

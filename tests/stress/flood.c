@@ -399,6 +399,18 @@ static __attribute__((noreturn)) int output(void)
 		(void)!write(1, buf, sizeof(buf));
 }
 
+/* A known amount: 4 MiB. */
+static int output4(void)
+{
+	static char buf[65536];
+	int sum = 0;
+
+	memset(buf, 'o', sizeof(buf));
+	for (int i = 0; i < 64; i++)
+		sum += write(1, buf, sizeof(buf)) == sizeof(buf);
+	return sum == 64 ? 0 : 1;
+}
+
 static int futexes(void)
 {
 	static int words[4096];
@@ -451,6 +463,7 @@ static const struct {
 	{ "names", names },
 	{ "argv", huge_argv },
 	{ "output", output },
+	{ "output4", output4 },
 	{ "distinct", distinct },
 	{ "futexes", futexes },
 };

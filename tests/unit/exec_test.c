@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,13 +72,24 @@ ssize_t vfs_read_kernel(struct file *f, void *buf, size_t n, uint64_t pos)
 	return pread(fake_fd[f - fake_files], buf, n, (off_t)pos);
 }
 
-struct cred *cred_copy(const struct cred *c)
+static struct cred *copy_cred(const struct cred *c)
 {
 	struct cred *copy = malloc(sizeof(*copy));
 
 	*copy = *c;
 	ref_init(&copy->ref);
 	return copy;
+}
+
+/* kernel_test has the rules. */
+struct cred *cred_exec(const struct cred *old, uint32_t mode, uid_t uid, gid_t gid, bool nosuid, bool *secure)
+{
+	struct cred *c = copy_cred(old);
+
+	*secure = (mode & S_ISUID) && !nosuid;
+	if (*secure)
+		c->euid = uid;
+	return c;
 }
 
 void cred_put(struct cred *c)
@@ -178,7 +190,7 @@ static bool start(void)
 		fake_files[i].mnt = &mount;
 	}
 	t->cred->groups[0] = 4711;
-	t->cred = cred_copy(t->cred);
+	t->cred = copy_cred(t->cred);
 	t->tg->rlim[RLIMIT_STACK].cur = 8 << 20;
 	fake_fd[DYNAMIC] = open(names[DYNAMIC], O_RDONLY);
 	fake_fd[LD] = open(names[LD], O_RDONLY);
@@ -291,6 +303,23 @@ static void test_static(void)
 	tap_eq(fake_inodes[DYNAMIC].writers, 0, "the program before may be written to again");
 }
 
+static void test_set_id(void)
+{
+	fake_inodes[STATIC].mode = S_IFREG | 04755;
+	fake_inodes[STATIC].uid = t->cred->uid + 7;
+	mount.flags = MNT_NOSUID;
+	tap_eq(run(STATIC, "/static"), 0, "a set-user-ID program on a nosuid mount");
+	tap_ok(!aux_of(AT_SECURE) && aux_of(AT_EUID) == aux_of(AT_UID) && t->tg->dumpable, "is like any other");
+	mount.flags = 0;
+	t->personality = ADDR_NO_RANDOMIZE;
+	t->pdeath_signal = SIGTERM;
+	tap_eq(run(STATIC, "/static"), 0, "a set-user-ID program");
+	tap_ok(aux_of(AT_SECURE) == 1 && aux_of(AT_EUID) == t->cred->uid + 7, "has its owner's rights, and knows it");
+	tap_ok(!t->tg->dumpable && !t->pdeath_signal && !t->personality, "and keeps out of its caller's reach");
+	t->cred->euid = t->cred->uid;
+	fake_inodes[STATIC].mode = S_IFREG | 0755;
+}
+
 static void test_scripts(void)
 {
 	uaddr_t v;
@@ -368,6 +397,7 @@ int main(void)
 	}
 	test_dynamic();
 	test_static();
+	test_set_id();
 	test_scripts();
 	test_failures();
 	mm_put(t->mm);

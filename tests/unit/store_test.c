@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "sentry/fs/store.h"
 #include "sentry/kernel/kernel.h"
@@ -205,8 +209,75 @@ static void test_move_back(void)
 	store_destroy(s);
 }
 
+static int disk_file(void)
+{
+	int fd = open("/var/tmp", O_TMPFILE | O_RDWR, 0600);
+
+	return fd < 0 ? memfd_create("disk", 0) : fd; /* as good for this */
+}
+
+/* What memory is not to hold goes to the disk file, and a failing disk is an error and no signal. */
+static void test_disk(void)
+{
+	static uint8_t buf[3 * MIB], back[3 * MIB];
+	struct store_file a = { 0 }, b = { 0 };
+	uint64_t size_a = 0, size_b = 0;
+	int fd = disk_file(), dupfd = dup(fd);
+	struct store *s;
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(buf); i++)
+		buf[i] = (uint8_t)(i * 7 + i / 4096);
+	tap_eq(store_create(8 * MIB, 10, &s), 0, "a store");
+	tap_eq(store_use_disk(s, fd, MIB), 0, "of which a megabyte is in memory");
+	tap_eq(put(s, &a, &size_a, buf, sizeof(buf), 0), (int64_t)sizeof(buf), "three are written");
+	tap_eq(put(s, &b, &size_b, buf, sizeof(buf), 0), (int64_t)sizeof(buf), "twice");
+	tap_ok(fstat(s->fd, &st) == 0 && (uint64_t)st.st_blocks * 512 <= MIB + 64 * 1024, "memory holds its part");
+	tap_ok(fstat(dupfd, &st) == 0 && (uint64_t)st.st_blocks * 512 >= 5 * MIB - 64 * 1024, "the disk the rest");
+	for (int i = 0; i < 8; i++) /* as hot as they get */
+		(void)!get(s, &b, size_b, back, 100, 2 * MIB + 50);
+	tap_ok(get(s, &a, size_a, back, sizeof(back), 0) == sizeof(back) && !memcmp(buf, back, sizeof(buf)), "the first");
+	tap_ok(get(s, &b, size_b, back, sizeof(back), 0) == sizeof(back) && !memcmp(buf, back, sizeof(buf)), "the second");
+	store_file_clear(s, &a);
+	store_file_clear(s, &b);
+	store_punch(s);
+	tap_ok(fstat(dupfd, &st) == 0 && st.st_blocks < 128, "the disk gets its room back");
+	tap_eq(s->used_bytes, 0, "all is given back");
+	/* A disk that refuses. */
+	tap_eq(put(s, &a, &size_a, buf, sizeof(buf), 0), (int64_t)sizeof(buf), "written again");
+	DISCARD(dup2(open("/dev/full", O_RDWR), s->disk));
+	size_b = 0;
+	tap_ok(put(s, &b, &size_b, buf, sizeof(buf), 0) <= (int64_t)MIB, "a full disk is an error");
+	store_file_clear(s, &a);
+	store_file_clear(s, &b);
+	store_destroy(s);
+	close(dupfd);
+}
+
+/* Files of their own are host memory: bounded beside the quota. */
+static void test_private_limit(void)
+{
+	static uint8_t buf[600 * 1024];
+	struct store_file a = { 0 }, b = { 0 };
+	uint64_t size_a = 0, size_b = 0;
+	struct store *s;
+
+	tap_eq(store_create(8 * MIB, 10, &s), 0, "a store");
+	store_limit_private(s, MIB);
+	tap_eq(put(s, &a, &size_a, buf, sizeof(buf), 0), (int64_t)sizeof(buf), "a file");
+	tap_eq(put(s, &b, &size_b, buf, sizeof(buf), 0), (int64_t)sizeof(buf), "another");
+	tap_eq(store_file_make_private(s, &a, size_a, 0), 0, "one may be mapped");
+	tap_eq(store_file_make_private(s, &b, size_b, 0), -ENOMEM, "the other is too much");
+	tap_eq(put(s, &a, &size_a, buf, sizeof(buf), 600 * 1024), -ENOSPC, "nor may the one grow so far");
+	store_file_clear(s, &a);
+	tap_eq(store_file_make_private(s, &b, size_b, 0), 0, "when there is room again it may");
+	store_file_clear(s, &b);
+	tap_ok(s->private_bytes == 0 && s->used_bytes == 0, "all is given back");
+	store_destroy(s);
+}
+
 /* Random work on some files against flat buffers. */
-static void test_model(void)
+static void test_model(bool disk)
 {
 	enum { FILES = 6, MAX_SIZE = 1300 * 1024, ROUNDS = 4000 };
 	struct store_file sf[FILES] = { 0 };
@@ -217,6 +288,8 @@ static void test_model(void)
 	bool ok = true;
 
 	tap_eq(store_create(6 * MIB, 10, &s), 0, "a store");
+	if (disk)
+		tap_eq(store_use_disk(s, disk_file(), MIB), 0, "with a disk");
 	srand(1);
 	for (int i = 0; i < FILES; i++)
 		model[i] = calloc(1, MAX_SIZE);
@@ -273,6 +346,9 @@ int main(void)
 	test_punch_reserve();
 	test_private();
 	test_move_back();
-	test_model();
+	test_disk();
+	test_private_limit();
+	test_model(false);
+	test_model(true);
 	return tap_done();
 }

@@ -82,7 +82,7 @@ struct dir_msgs {
 	size_t n;
 };
 
-static void add_dir(struct dir_msgs *d, const char *path, uint32_t mode, bool owned)
+static void add_dir(struct dir_msgs *d, const char *path, uint32_t mode, bool owned, bool hidden)
 {
 	Sbx__Control__EmptyDir *e = &d->v[d->n];
 
@@ -92,6 +92,7 @@ static void add_dir(struct dir_msgs *d, const char *path, uint32_t mode, bool ow
 	e->path = (char *)path;
 	e->mode = mode;
 	e->owned = owned;
+	e->hidden = hidden;
 	d->p[d->n++] = e;
 }
 
@@ -102,13 +103,13 @@ static void fill_dirs(struct dir_msgs *d, const struct run_spec *spec)
 		for (size_t i = 0; i < policy_hide_count; i++) {
 			if (policy_hide_rows[i].empty_mode)
 				add_dir(d, policy_hide_rows[i].path, policy_hide_rows[i].empty_mode,
-				        false);
+				        false, true);
 		}
 	} else {
-		add_dir(d, "/tmp", 01777, false);
+		add_dir(d, "/tmp", 01777, false, false);
 	}
 	if (spec->home)
-		add_dir(d, spec->home, 0755, true);
+		add_dir(d, spec->home, 0755, true, false);
 }
 
 struct rule_msgs {
@@ -141,7 +142,8 @@ static void fill_limits(Sbx__Control__Limits *l, const struct policy *p)
 	l->memory = p->limits[LIMIT_MEMORY];
 	l->disk = p->limits[LIMIT_DISK];
 	l->inodes = p->limits[LIMIT_INODES];
-	l->cpu_ns = p->limits[LIMIT_CPU] * 1000000;
+	/* We count exactly, or nearly so; the sentry's count has waiting for a CPU in it: a second line. */
+	l->cpu_ns = p->limits[LIMIT_CPU] ? (2 * p->limits[LIMIT_CPU] + 1000) * 1000000 : 0;
 	l->tasks = (uint32_t)p->limits[LIMIT_TASKS];
 	l->open_files = (uint32_t)p->limits[LIMIT_OPEN_FILES];
 }
@@ -179,7 +181,7 @@ static void fill_sentry(Sbx__Control__SentryConfig *c, const struct run_spec *sp
 	c->debug_filter = spec->debug_channels != NULL;
 }
 
-int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3])
+int config_send_sentry(int sock, const struct run_spec *spec, const struct config_fds *fds)
 {
 	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
 	Sbx__Control__SentryConfig c = SBX__CONTROL__SENTRY_CONFIG__INIT;
@@ -189,6 +191,7 @@ int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3]
 		struct dir_msgs dirs;
 	} *parts = malloc(sizeof(*parts));
 	struct rule_msgs rules = { 0 };
+	const int all[4] = { fds->stdio[0], fds->stdio[1], fds->stdio[2], fds->disk };
 	int r = -ENOMEM;
 
 	if (!parts || fill_rules(&rules, &spec->policy->exec_deny))
@@ -206,7 +209,9 @@ int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3]
 	c.n_exec_deny = spec->policy->exec_deny.n;
 	m.m_case = SBX__CONTROL__MESSAGE__M_SENTRY_CONFIG;
 	m.sentry_config = &c;
-	r = control_send(sock, &m, stdio, 3);
+	c.store_disk = fds->disk >= 0;
+	c.store_memory = fds->store_memory;
+	r = control_send(sock, &m, all, c.store_disk ? 4 : 3);
 out:
 	free(rules.v);
 	free(rules.p);

@@ -7,7 +7,13 @@
 
 MUST_CHECK int config_send_gofer(int sock, const struct run_spec *spec);
 
-/* @stdio: the first program's stdin, stdout and stderr (borrowed). */
-MUST_CHECK int config_send_sentry(int sock, const struct run_spec *spec, const int stdio[3]);
+/* The fds that go with it; borrowed. */
+struct config_fds {
+	int stdio[3];          /* the first program's stdin, stdout and stderr */
+	int disk;              /* see store_disk.h; -1: none */
+	uint64_t store_memory; /* with a disk */
+};
+
+MUST_CHECK int config_send_sentry(int sock, const struct run_spec *spec, const struct config_fds *fds);
 
 #endif

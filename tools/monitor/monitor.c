@@ -33,6 +33,7 @@
 #include "tools/monitor/config.h"
 #include "tools/monitor/monitor_priv.h"
 #include "tools/monitor/result.h"
+#include "tools/monitor/store_disk.h"
 
 #define NSEC_PER_MSEC  1000000ull
 #define EXIT_GRACE_NS  (2 * NSEC_PER_SEC)      /* for the sentry to leave after its report */
@@ -90,13 +91,29 @@ static int start_helpers(struct run *r, struct sbx_err *err)
 		host_close(null);
 		return sbx_fail(err, -errno, "socket of sentry and gofer");
 	}
-	ret = helper_start(&r->gofer, sv[1], null, err);
+	/* The sentry first: it has more to do before it needs the other. */
+	ret = helper_start(&r->sentry, sv[0], null, err);
 	if (!ret)
-		ret = helper_start(&r->sentry, sv[0], null, err);
+		ret = helper_start(&r->gofer, sv[1], null, err);
 	host_close(sv[0]);
 	host_close(sv[1]);
 	host_close(null);
 	return ret;
+}
+
+/* The helpers wait for their configuration: they have no children yet, and no guest runs. */
+static int join_cgroup(struct run *r, struct sbx_err *err)
+{
+	const struct policy *p = r->spec->policy;
+	const struct cgroup_limits l = { p->limits[LIMIT_MEMORY], p->limits[LIMIT_TASKS] };
+	int ret = cgroup_create(&r->cgroup, r->spec->cgroup ? r->spec->cgroup : "auto", &l, err);
+
+	if (ret)
+		return ret;
+	ret = cgroup_add(&r->cgroup, r->sentry.pid);
+	if (!ret)
+		ret = cgroup_add(&r->cgroup, r->gofer.pid);
+	return ret ? sbx_fail(err, ret, "put the sandbox into its control group") : 0;
 }
 
 static void close_guest_stdio(struct run *r)
@@ -111,8 +128,13 @@ static void close_guest_stdio(struct run *r)
 
 static int send_configs(struct run *r, struct sbx_err *err)
 {
-	int ret = config_send_sentry(r->sentry.control, r->spec, r->guest_stdio);
+	struct config_fds fds = { .disk = -1 };
+	int ret;
 
+	memcpy(fds.stdio, r->guest_stdio, sizeof(fds.stdio));
+	fds.disk = store_disk_open(r->spec->policy, &fds.store_memory);
+	ret = config_send_sentry(r->sentry.control, r->spec, &fds);
+	host_close(fds.disk);
 	if (ret)
 		return sbx_fail(err, ret, "configure sbx-sentry");
 	close_guest_stdio(r);
@@ -158,19 +180,33 @@ static void on_signal(struct run *r)
 	}
 }
 
+void run_read_cgroup(struct run *r)
+{
+	struct cgroup_usage *u = &r->counted, before = *u;
+
+	if (r->cgroup.kind == CGROUP_NONE)
+		return;
+	cgroup_read(&r->cgroup, u);
+	u->memory_peak = MAX(u->memory_peak, before.memory_peak);
+	u->oom_kills = MAX(u->oom_kills, before.oom_kills);
+}
+
 static void sample(struct run *r, uint64_t now)
 {
 	const struct policy *p = r->spec->policy;
 
-	usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
+	bool grouped = r->cgroup.kind != CGROUP_NONE;
+	uint64_t cpu_ms;
+
+	run_read_cgroup(r);
+	if (!grouped || (p->limits[LIMIT_CPU] && !r->counted.cpu_known))
+		usage_sample(&r->usage, r->sentry.pid, p->limits[LIMIT_MEMORY]);
 	/* Reading /proc of many processes takes its time: a small share of it all. */
 	r->t_sample = now + MAX(SAMPLE_NS, SAMPLE_SHARE * (now_ns() - now));
-	if (r->usage.memory > p->limits[LIMIT_MEMORY])
+	if (grouped ? r->counted.oom_kills : r->usage.memory > p->limits[LIMIT_MEMORY])
 		run_stop(r, STOP_OOM);
-	/* The sentry counts exactly and ends its guest in time; this is for a sentry that does not.
-	 */
-	if (p->limits[LIMIT_CPU] &&
-	    r->usage.cpu_ms > p->limits[LIMIT_CPU] + p->limits[LIMIT_CPU] / 4 + 1000)
+	cpu_ms = r->counted.cpu_known ? (r->counted.cpu_user_us + r->counted.cpu_sys_us) / 1000 : r->usage.cpu_ms;
+	if (p->limits[LIMIT_CPU] && cpu_ms > p->limits[LIMIT_CPU])
 		run_stop(r, STOP_CPU);
 }
 
@@ -301,7 +337,9 @@ static void run_loop(struct run *r)
 		turn(r, 1000);
 	while (run_receive(r, &r->gofer))
 		;
+	cgroup_kill(&r->cgroup);
 	reap_all(r);
+	run_read_cgroup(r);
 	drain(r);
 }
 
@@ -320,7 +358,8 @@ static const struct run_step {
 } start_steps[] = {
 	{ "signals", open_signals },       { "children", reap_prepare },
 	{ "streams", streams_open },       { "helpers", start_helpers },
-	{ "configuration", send_configs }, { "confine", confine },
+	{ "control group", join_cgroup },  { "configuration", send_configs },
+	{ "confine", confine },
 };
 
 static void run_init(struct run *r, const struct run_spec *spec, struct run_result *res)
@@ -336,18 +375,20 @@ static void run_init(struct run *r, const struct run_spec *spec, struct run_resu
 	};
 	events_init(&r->events, spec->events_fd);
 	usage_init(&r->usage);
+	cgroup_init(&r->cgroup);
 }
 
 static void run_fini(struct run *r)
 {
 	close_guest_stdio(r);
 	for (int i = 0; i < 2; i++)
-		stream_close(&r->streams[i]);
+		stream_fini(&r->streams[i]);
 	helper_fini(&r->sentry);
 	helper_fini(&r->gofer);
 	host_close(r->sigfd);
 	events_fini(&r->events);
 	usage_fini(&r->usage);
+	cgroup_fini(&r->cgroup);
 	free(r->earlier_children);
 }
 

@@ -53,6 +53,7 @@ struct run_spec {
 	bool strace;
 	bool counters;                  /* ask the sentry for its counters at the end (tests) */
 	bool no_userns;
+	const char *cgroup; /* auto, none or a directory: see cgroup.h */
 	bool stdin_pipe;     /* the guest gets our stdin; else its stdin is at end of file */
 	bool capture;        /* keep output for the result */
 	bool pass;           /* give output to our stdout and stderr */

@@ -6,12 +6,14 @@
 #include <limits.h>
 
 #include "sentry/control/channel.h"
+#include "tools/monitor/cgroup.h"
 #include "tools/monitor/events.h"
 #include "tools/monitor/helper.h"
 #include "tools/monitor/monitor.h"
 #include "tools/monitor/usage.h"
 
 #define NEVER UINT64_MAX
+#define STREAM_CHUNK (64u * 1024) /* what a pipe holds: one wake-up of ours for each */
 
 /*
  * One output stream that goes through us: guest -> pipe -> keep and pass on. Reading stops while
@@ -22,8 +24,10 @@ struct stream {
 	int to;              /* our stdout or stderr; -1: not passed on */
 	struct output *keep; /* NULL: not kept */
 	const char *name;
-	uint8_t pending[PIPE_BUF];
-	size_t at, len; /* of pending */
+	bool nowait;         /* @to takes writes that do not block */
+	size_t step;         /* else this many bytes never block once poll said ready */
+	uint8_t *pending;    /* STREAM_CHUNK bytes; NULL: no stream */
+	size_t at, len;      /* of pending */
 };
 
 enum stop_reason {
@@ -45,7 +49,9 @@ struct run {
 	bool guest_owned[3]; /* and is ours to close */
 	struct stream streams[2];
 	struct events events;
-	struct usage usage;
+	struct usage usage;   /* without a control group */
+	struct cgroup cgroup;
+	struct cgroup_usage counted; /* what that says */
 	pid_t *earlier_children; /* of the process before we became its program; not ours to kill;
 	                            ends with 0 */
 	unsigned signals_seen;
@@ -67,6 +73,9 @@ uint64_t now_ns(void);
 void run_stop(struct run *r, enum stop_reason why);
 void run_fail(struct run *r, const char *failure); /* @failure is borrowed */
 
+/* Takes the numbers of the control group, if there is one. */
+void run_read_cgroup(struct run *r);
+
 /* messages.c: takes one message of a helper without blocking. Returns false when there was none;
  * the connection is closed at its end, and when the helper sent nonsense, which also stops the
  * sandbox. */
@@ -76,7 +85,8 @@ bool run_receive(struct run *r, struct helper *h);
 MUST_CHECK int streams_open(struct run *r, struct sbx_err *err);
 void stream_read(struct run *r, struct stream *s);
 void stream_write(struct run *r, struct stream *s);
-void stream_close(struct stream *s);
+void stream_close(struct stream *s); /* at end of file */
+void stream_fini(struct stream *s);
 
 /* reap.c */
 MUST_CHECK int reap_prepare(struct run *r, struct sbx_err *err);

@@ -109,11 +109,38 @@ static void exited(struct run *r)
 		r->res->status = RUN_DISK_LIMIT;
 }
 
-void run_outcome(struct run *r)
+/* The host's own count is exact; the sentry's is an estimate; a killed guest has what was last seen. */
+static void set_usage(struct run *r)
 {
 	struct run_usage *u = &r->res->usage;
 
-	u->max_rss = MAX(u->max_rss, r->usage.memory_peak);
+	if (r->cgroup.kind != CGROUP_NONE)
+		u->max_rss = r->counted.memory_peak;
+	else
+		u->max_rss = MAX(u->max_rss, r->usage.memory_peak);
+	if (r->counted.cpu_known) {
+		u->cpu_user_ms = r->counted.cpu_user_us / 1000;
+		u->cpu_sys_ms = r->counted.cpu_sys_us / 1000;
+	} else if (r->stop != STOP_NONE && !u->cpu_user_ms && !u->cpu_sys_ms) {
+		u->cpu_user_ms = r->usage.cpu_ms;
+	}
+}
+
+/* The host kills where it is out of room, be it the guest's process or one of ours: none of these is the cause. */
+static void blame_memory(struct run *r)
+{
+	bool failed = !r->exited || r->wait_status != 0;
+
+	if (r->counted.oom_kills && failed && (r->stop == STOP_NONE || r->stop == STOP_FAILED)) {
+		r->stop = STOP_OOM;
+		r->exited = false;
+	}
+}
+
+void run_outcome(struct run *r)
+{
+	set_usage(r);
+	blame_memory(r);
 	if (r->exited && r->stop != STOP_FAILED)
 		exited(r);
 	else if (r->stop != STOP_NONE)
@@ -124,6 +151,4 @@ void run_outcome(struct run *r)
 		                                                           : RUN_EXITED;
 	else
 		sentry_died(r);
-	if (r->stop != STOP_NONE && r->usage.cpu_ms && !u->cpu_user_ms && !u->cpu_sys_ms)
-		u->cpu_user_ms = r->usage.cpu_ms; /* all that is known of a guest that was killed */
 }

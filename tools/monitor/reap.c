@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/host/file.h"
@@ -73,8 +72,8 @@ static bool is_earlier(const struct run *r, pid_t pid)
 	return false;
 }
 
-/* Kills all children of ours. Returns their number, or -1 when they cannot be listed. */
-static int kill_children(const struct run *r)
+/* Kills all children of ours. Returns their number and one of them, or -1 when they cannot be listed. */
+static int kill_children(const struct run *r, pid_t *one)
 {
 	pid_t *v = children();
 	int n = 0;
@@ -85,30 +84,39 @@ static int kill_children(const struct run *r)
 		if (is_earlier(r, *p))
 			continue;
 		kill(*p, SIGKILL); /* our unreaped child: the number cannot be another process's */
+		*one = *p;
 		n++;
 	}
 	free(v);
 	return n;
 }
 
+/* One child that has ended: its pid; 0 when none has yet, -ECHILD when there is none. */
+static pid_t reap_one(struct run *r, pid_t which, int flags)
+{
+	pid_t pid = waitpid(which, NULL, flags | __WALL);
+
+	if (pid < 0)
+		return errno == ECHILD ? -ECHILD : 0;
+	if (pid && pid == r->sentry.pid)
+		r->sentry.pid = 0;
+	if (pid && pid == r->gofer.pid)
+		r->gofer.pid = 0;
+	return pid;
+}
+
 void reap_all(struct run *r)
 {
-	const struct timespec nap = { .tv_nsec = 200000 };
+	pid_t pid, one = -1;
 	int left;
 
 	for (;;) {
-		pid_t pid = waitpid(-1, NULL, WNOHANG | __WALL);
-
-		if (pid > 0) {
-			if (pid == r->sentry.pid)
-				r->sentry.pid = 0;
-			if (pid == r->gofer.pid)
-				r->gofer.pid = 0;
-			continue;
-		}
-		if (pid < 0 && errno == ECHILD)
+		do
+			pid = reap_one(r, -1, WNOHANG);
+		while (pid > 0);
+		if (pid == -ECHILD)
 			return;
-		left = kill_children(r);
+		left = kill_children(r, &one);
 		if (left == 0)
 			return;
 		if (left < 0) {
@@ -116,6 +124,7 @@ void reap_all(struct run *r)
 			         "cannot list child processes: some of the sandbox may be alive");
 			return;
 		}
-		nanosleep(&nap, NULL);
+		/* It dies. Meanwhile what it leaves behind may become ours: the list is read again. */
+		(void)reap_one(r, one, 0);
 	}
 }

@@ -5,24 +5,44 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/host/file.h"
+#include "base/host/hostio.h"
 #include "base/log.h"
 #include "tools/monitor/monitor_priv.h"
+
+/* How @fd, our stdout or stderr, takes bytes. Its flags are the caller's too, so it stays as it blocks. */
+static void find_step(struct stream *s, int fd)
+{
+	struct stat st;
+
+	s->step = PIPE_BUF;
+	if (host_fstat(fd, &st))
+		return;
+	s->nowait = S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode);
+	if (S_ISREG(st.st_mode))
+		s->step = STREAM_CHUNK;
+}
 
 static int open_pipe(struct run *r, int i, struct sbx_err *err)
 {
 	struct stream *s = &r->streams[i];
 	int p[2];
 
+	s->pending = malloc(STREAM_CHUNK);
+	if (!s->pending)
+		return sbx_fail(err, -ENOMEM, "output pipe");
 	if (pipe2(p, O_CLOEXEC) < 0)
 		return sbx_fail(err, -errno, "output pipe");
 	/* Only our end: the guest's end must block. */
 	(void)fcntl(p[0], F_SETFL, O_NONBLOCK); /* cannot fail on a new pipe */
 	s->from = p[0];
 	s->to = r->spec->pass ? STDOUT_FILENO + i : -1;
+	find_step(s, s->to);
 	s->keep = r->spec->capture ? &r->res->out[i] : NULL;
 	s->name = i ? "stderr" : "stdout";
 	r->guest_stdio[1 + i] = p[1];
@@ -64,17 +84,37 @@ void stream_close(struct stream *s)
 	s->len = 0;
 }
 
+void stream_fini(struct stream *s)
+{
+	stream_close(s);
+	free(s->pending);
+	s->pending = NULL;
+}
+
+/* poll said that there is room: for PIPE_BUF bytes at least, so no way blocks. */
+static ssize_t write_some(struct stream *s)
+{
+	const uint8_t *p = s->pending + s->at;
+	ssize_t n;
+
+	if (s->nowait) {
+		n = host_write_nowait(s->to, p, s->len);
+		if (n != -EOPNOTSUPP && n != -ENOSYS && n != -ESPIPE)
+			return n;
+		s->nowait = false;
+	}
+	return host_write(s->to, p, MIN(s->len, s->step));
+}
+
 void stream_write(struct run *r, struct stream *s)
 {
-	/* poll said that PIPE_BUF bytes have room, which is as much as pending can hold: this does
-	 * not block. */
-	ssize_t n = write(s->to, s->pending + s->at, s->len);
+	ssize_t n = write_some(s);
 
-	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+	if (n == -EINTR || n == -EAGAIN)
 		return;
 	if (n < 0) {
 		/* Nobody reads: the guest is to see that as it would without us. */
-		log_dbg(CH_MONITOR, "%s: %s", s->name, strerror(errno));
+		log_dbg(CH_MONITOR, "%s: %s", s->name, strerror((int)-n));
 		stream_close(s);
 		return;
 	}
@@ -84,7 +124,7 @@ void stream_write(struct run *r, struct stream *s)
 
 void stream_read(struct run *r, struct stream *s)
 {
-	ssize_t n = read(s->from, s->pending, sizeof(s->pending));
+	ssize_t n = read(s->from, s->pending, STREAM_CHUNK);
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;

@@ -110,6 +110,7 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 		.strace = o->strace,
 		.counters = o->counters,
 		.no_userns = o->no_userns,
+		.cgroup = o->cgroup,
 		.stdin_pipe = o->stdin_pipe,
 		.capture = o->json_fd >= 0,
 		.pass = o->json_fd != STDOUT_FILENO,

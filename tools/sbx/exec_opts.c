@@ -183,6 +183,16 @@ static int set_debug(void *ctx, const struct opt *o, const char *value, struct s
 	return 0;
 }
 
+static int set_cgroup(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
+{
+	struct exec_opts *e = ctx;
+
+	if (strcmp(value, "auto") && strcmp(value, "none") && value[0] != '/')
+		return sbx_fail(err, 0, "'%s' is neither auto, none nor an absolute path", value);
+	e->cgroup = value;
+	return 0;
+}
+
 enum { STR_WORKSPACE, STR_POLICY, STR_SHELL };
 
 static int set_string(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
@@ -272,6 +282,8 @@ const struct opt exec_opt_table[] = {
 	  "append every decision to this log" },
 	{ "no-userns", 0, OPT_FLAG, set_flag, FLAG_NO_USERNS, GROUP_NONE, NULL,
 	  "do without user namespaces" },
+	{ "cgroup", 0, OPT_VALUE, set_cgroup, 0, GROUP_NONE, "auto|none|DIR",
+	  "where the sandbox's control group is made [auto]" },
 	{ "debug", 0, OPT_VALUE, set_debug, 0, GROUP_NONE, "CHANNELS",
 	  "log channels (core,mm,... or all) on stderr" },
 	{ "strace", 0, OPT_FLAG, set_flag, FLAG_STRACE, GROUP_NONE, NULL,
@@ -283,7 +295,7 @@ const size_t exec_opt_count = ARRAY_SIZE(exec_opt_table);
 
 void exec_opts_init(struct exec_opts *o)
 {
-	*o = (struct exec_opts){ .platform = "auto", .json_fd = -1, .events_fd = -1 };
+	*o = (struct exec_opts){ .platform = "auto", .cgroup = "auto", .json_fd = -1, .events_fd = -1 };
 	policy_init(&o->cli);
 }
 

@@ -16,7 +16,7 @@ struct exec_opts {
 	bool cow;
 	const char *shell; /* NULL: argv mode */
 	bool merge, stdin_pipe, strace, counters, no_userns;
-	const char *platform, *debug;
+	const char *platform, *debug, *cgroup;
 	int json_fd, events_fd; /* -1: none */
 };
 

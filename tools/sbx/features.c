@@ -13,6 +13,7 @@
 
 #include "base/jsonw.h"
 #include "base/macros.h"
+#include "tools/monitor/cgroup.h"
 #include "tools/sbx/verb.h"
 
 /* Tries @flags in a child, which ends with 0 when they can be had. */
@@ -74,6 +75,20 @@ static bool has_landlock_scopes(void)
 	return syscall(SYS_landlock_create_ruleset, NULL, 0, 1) >= 6;
 }
 
+/* Makes one and removes it. */
+static bool has_cgroup(void)
+{
+	const struct cgroup_limits l = { .memory = 1ull << 30, .tasks = 512 };
+	struct sbx_err err;
+	struct cgroup c;
+	bool have;
+
+	cgroup_init(&c);
+	have = cgroup_create(&c, "auto", &l, &err) == 0 && c.kind != CGROUP_NONE;
+	cgroup_fini(&c);
+	return have;
+}
+
 static bool is_secure_build(void)
 {
 #ifdef SBX_SANITIZED
@@ -96,6 +111,8 @@ static const struct feature {
 	{ "net_namespace", has_netns, "only its filter keeps the sentry from the network" },
 	{ "landlock_scopes", has_landlock_scopes,
 	  "only its filter and namespaces bound whom the sentry can signal" },
+	{ "cgroup", has_cgroup,
+	  "memory is sampled: a limit is found out up to a moment late, and CPU time is an estimate" },
 	{ "kvm", has_kvm, "platform kvm cannot run" },
 	{ "secure_build", is_secure_build, "insecure build: sanitizers need a wider host filter" },
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a pid or tid directory: proc(5). */
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -332,7 +333,7 @@ static int oom_score_store(struct proc_inode *pi, struct task *t, const char *s,
 
 	if (end == s || v < -1000 || v > 1000)
 		return -EINVAL;
-	if (v < (int)t->tg->oom_score_adj && !cred_has_cap(t->cred, 24 /* CAP_SYS_RESOURCE */))
+	if (v < (int)t->tg->oom_score_adj && !cred_has_cap(t->cred, CAP_SYS_RESOURCE))
 		return -EACCES;
 	t->tg->oom_score_adj = (uint32_t)v;
 	return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host system calls of this platform, raw: the result is the value or -errno. */
-#ifndef SBX_PLATFORM_UNOTIFY_HOSTCALL_H
-#define SBX_PLATFORM_UNOTIFY_HOSTCALL_H
+/* Host system calls of the platforms that use stubs, raw: the result is the value or -errno. */
+#ifndef SBX_PLATFORM_STUB_HOSTCALL_H
+#define SBX_PLATFORM_STUB_HOSTCALL_H
 
 #include <stdint.h>
 #include <sys/syscall.h>

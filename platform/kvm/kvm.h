@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "platform/kvm/machine.h"
-#include "platform/unotify/hostcall.h"
+#include "platform/stub/hostcall.h"
 
 /* machine.c: before the first guest instruction */
 int kvm_prepare(struct sbx_err *err);

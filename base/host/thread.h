@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host threads of our own processes: few, started before confinement, all signals blocked. */
+/* Host threads of our own processes: few, started before confinement, all signals blocked, without
+ * capabilities. */
 #ifndef SBX_BASE_HOST_THREAD_H
 #define SBX_BASE_HOST_THREAD_H
 

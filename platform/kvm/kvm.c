@@ -18,8 +18,14 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/host/file.h"
 #include "base/host/sched.h"
+#include "platform/kvm/mem.h"
+#include "platform/kvm/vdso.h"
+
+#define VDSO_AT (PLATFORM_RESERVED_START + 0x200000)
 
 static void fini(struct platform *p)
 {
@@ -28,9 +34,40 @@ static void fini(struct platform *p)
 		kvcpu_close(p->vcpus[i]);
 		free(p->vcpus[i]);
 	}
+	free(p->vdso);
 	kmem_fini(p);
 	kvm_machine_close(p);
 	free(p);
+}
+
+/* The vDSO's pages for all address spaces to come, when the guest can tell the time by its own counter. */
+static int setup_vdso(struct platform *p, struct sbx_err *err)
+{
+	size_t len = (size_t)(kvdso_image_end - kvdso_image);
+	gpa_t pages[1 + KVDSO_IMAGE_PAGES];
+	int r;
+
+	static_assert(sizeof(struct kvdso_data) <= PAGE_SIZE, "the page in front of the vDSO");
+	if (!p->tsc_is_host || len > KVDSO_IMAGE_PAGES * PAGE_SIZE)
+		return 0;
+	for (unsigned i = 0; i < ARRAY_SIZE(pages); i++) {
+		size_t at = i ? (i - 1) * PAGE_SIZE : len;
+
+		pages[i] = kpage_alloc(p, KPAGE_ZERO);
+		if (!pages[i])
+			return sbx_fail(err, -ENOMEM, "kvm: memory of the vDSO");
+		if (at < len)
+			memcpy(kpage_ptr(p, pages[i]), kvdso_image + at, MIN(len - at, (size_t)PAGE_SIZE));
+	}
+	r = kaspace_set_vdso(p, VDSO_AT, pages, 1, ARRAY_SIZE(pages));
+	if (r < 0)
+		return sbx_fail(err, r, "kvm: memory of the vDSO");
+	p->vdso = calloc(1, sizeof(*p->vdso));
+	if (!p->vdso)
+		return sbx_fail(err, -ENOMEM, "kvm: memory of the vDSO");
+	/* The number of a vCPU is not that of a processor of the host, which getcpu(2) tells. */
+	kvdso_init(p->vdso, kpage_ptr(p, pages[0]), false);
+	return 0;
 }
 
 static int setup(struct platform *p, struct sbx_err *err)
@@ -48,9 +85,9 @@ static int setup(struct platform *p, struct sbx_err *err)
 		r = kvcpu_create(p, i, err);
 	if (r == 0) {
 		p->me = p->vcpus[0];
-		r = kvm_workers_start(p, err);
+		r = setup_vdso(p, err);
 	}
-	return r;
+	return r == 0 ? kvm_workers_start(p, err) : r;
 }
 
 static int kvm_start(const struct platform_config *cfg, const struct platform_up *up, void *arg,
@@ -75,11 +112,13 @@ static int kvm_start(const struct platform_config *cfg, const struct platform_up
 		fini(p);
 		return r;
 	}
+	host_close(p->kvm_fd); /* no other VM for whoever takes over this process */
+	p->kvm_fd = -1;
 	p->info = (struct platform_info){ .name = "kvm" };
 	snprintf(p->info.note, sizeof(p->info.note), "%u vCPUs%s%s%s", p->n_vcpus,
 		 p->shadow ? "; this host shadows page tables: slow" : "",
 		 p->syscall_cpl3 ? "; a system call leaves the guest twice: slow" : "",
-		 p->tsc_is_host ? "" : "; clocks cost a system call");
+		 p->vdso ? "" : "; clocks cost a system call");
 	*ret = p;
 	return 0;
 }
@@ -91,8 +130,7 @@ static void kvm_info(const struct platform *p, struct platform_info *info)
 
 static uaddr_t kvm_vdso(const struct platform *p)
 {
-	(void)p;
-	return 0; /* clocks are system calls */
+	return p->vdso ? VDSO_AT + PAGE_SIZE : 0;
 }
 
 const struct platform_ops kvm_platform_ops = {

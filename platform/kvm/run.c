@@ -23,6 +23,7 @@
 
 #include "base/host/clock.h"
 #include "platform/kvm/kvm.h"
+#include "platform/kvm/vdso.h"
 
 #define TICK_NS     4000000
 #define SLICE_TICKS 2u
@@ -217,6 +218,8 @@ static void run_one(struct kvcpu *c, struct kctx *k)
 		queue_add(k);
 		return;
 	}
+	if (c->p->vdso && unlikely(kvdso_due(c->p->vdso)))
+		kvdso_update(c->p->vdso);
 	__atomic_store_n(&c->where, KVCPU_GUEST, __ATOMIC_SEQ_CST);
 	if (unlikely(wanted(c->p))) {
 		__atomic_store_n(&c->where, KVCPU_OUT, __ATOMIC_SEQ_CST);

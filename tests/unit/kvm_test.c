@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,6 +70,56 @@ static void test_spin(void)
 	printf("# note %d interrupts\n", tk.n_interrupts);
 }
 
+/* Each wake-up must be followed by an idle call, whatever the workers do. */
+static void *waker_main(void *arg)
+{
+	uint64_t n = *(const uint64_t *)arg, lost = 0;
+
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t t0 = now_ns();
+
+		__atomic_store_n(&tk.idle_posted, i, __ATOMIC_SEQ_CST);
+		ops->wake(tk.plat);
+		/* Every few rounds without a wait, so that wake-ups overlap. */
+		while (i % 4 == 0 && !lost && __atomic_load_n(&tk.idle_seen, __ATOMIC_SEQ_CST) < i) {
+			sched_yield();
+			lost = now_ns() - t0 > 10 * NSEC_PER_SEC ? i : 0;
+		}
+	}
+	return (void *)lost;
+}
+
+static void test_wake(long program, long arg, const char *what)
+{
+	uint64_t n = 3000;
+	pthread_t th;
+	void *lost;
+
+	tap_eq(tk_load(program, arg), 0, "%s: load", tk.mode);
+	tk.idle_seen = tk.idle_posted = 0;
+	tk.stop_at = n;
+	pthread_create(&th, NULL, waker_main, &n);
+	tap_eq(ops->run(tk.plat), 0, "%s: run", tk.mode);
+	pthread_join(th, &lost);
+	tk.stop_at = 0;
+	tap_ok(!lost, "%s: no wake-up is lost with %s", tk.mode, what);
+	tk_end();
+	tap_eq(tk.n_live, 0, "%s: contexts are destroyed while they run", tk.mode);
+}
+
+static void test_scheduling(void)
+{
+	tk_run(G_FAIR, 1);
+	tk_run(G_FAIR, 6);
+	tk_run(G_KEEP, 2);
+	tk_run(G_KEEP, 6);
+	test_wake(G_NOP, 1 << 30, "a busy worker");
+	test_wake(G_SLEEP, 1 << 30, "sleeping workers");
+	test_wake(G_FAIR, 8, "guests that spin");
+	tk_run(G_HELLO, 0);
+	tap_eq(tk.results[0], 1, "%s: and goes on", tk.mode);
+}
+
 static void test_programs(void)
 {
 	tk_run(G_HELLO, 0);
@@ -124,6 +175,7 @@ int main(void)
 		return 1;
 	if (start()) {
 		test_programs();
+		test_scheduling();
 		ops->destroy(tk.plat);
 		tap_ok(start(), "starts again");
 		ops->destroy(tk.plat);

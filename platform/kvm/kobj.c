@@ -13,6 +13,7 @@
 #include "platform/kvm/kobj.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,6 +21,7 @@
 #include <sys/statvfs.h>
 
 #include "base/host/at.h"
+#include "base/host/file.h"
 #include "base/host/map.h"
 #include "platform/kvm/mem.h"
 
@@ -115,6 +117,7 @@ static struct kobj *kobj_alloc(struct kmem *m, bool file, uint64_t n_pages)
 	if (!o)
 		return NULL;
 	ref_init(&o->ref);
+	list_init(&o->node);
 	o->m = m;
 	o->file = file;
 	o->n_pages = n_pages;
@@ -161,51 +164,109 @@ static int map_file(struct kobj *o, const struct map_args *a)
 	return o->n_pages > EAGER_PAGES ? map_master(o, a) : map_eager(o, a);
 }
 
-/* Nothing here would stop the guest: its code is not the host's. But what the host has mounted noexec is not to be
- * executed on one platform and refused on another. */
-static bool on_noexec(int fd)
-{
-	struct statfs st;
+/* What fstat(2) and fstatfs(2) tell of a file. */
+struct file_id {
+	uint64_t dev, ino;
+	bool noexec, unique; /* unique: no other file of this host has dev and ino while this one is mapped */
+};
 
-	return host_fstatfs(fd, &st) == 0 && (st.f_flags & ST_NOEXEC);
+/*
+ * Nothing here would stop the guest from executing what it reads: its code is not the host's. But what the host has
+ * mounted noexec is not to be executed on one platform and refused on another. Inode numbers are trusted where the file
+ * system keeps them on a medium of its own. Stacked ones tell those of another (overlay: the same before and after a
+ * copy up, which changes the pages), remote and user-space ones what they like.
+ */
+static void identify(int fd, struct file_id *id)
+{
+	static const uint32_t trusted[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
+		                            SQUASHFS_MAGIC };
+	struct statfs fs;
+	struct stat st;
+
+	*id = (struct file_id){ .unique = false };
+	if (host_fstatfs(fd, &fs) < 0 || host_fstat(fd, &st) < 0)
+		return;
+	id->noexec = fs.f_flags & ST_NOEXEC;
+	id->dev = st.st_dev;
+	id->ino = st.st_ino;
+	for (size_t i = 0; i < ARRAY_SIZE(trusted); i++)
+		id->unique |= (uint32_t)fs.f_type == trusted[i];
+}
+
+static struct list *pieces_of(struct kmem *m, uint64_t ino)
+{
+	return &m->pieces[ino % KMEM_PIECES];
+}
+
+static struct kobj *piece_find(struct kmem *m, const struct file_id *id, uint64_t offset, uint64_t n_pages)
+{
+	struct kobj *o;
+
+	list_for_each_entry(o, pieces_of(m, id->ino), node)
+		if (o->ino == id->ino && o->dev == id->dev && o->offset == offset && o->n_pages == n_pages &&
+		    o->noexec == id->noexec)
+			return o;
+	return NULL;
+}
+
+/* Maps the file into a new object. Consumes nothing; *ret only on success. */
+static int file_create(struct kmem *m, const struct map_args *a, uint64_t n_pages, struct kobj **ret)
+{
+	struct kobj *o = kobj_alloc(m, true, n_pages);
+	int r;
+
+	if (!o)
+		return -ENOMEM;
+	r = map_file(o, a);
+	if (r < 0) {
+		kobj_put(o);
+		return r;
+	}
+	o->writable = a->prot & PROT_WRITE;
+	*ret = o;
+	return 0;
 }
 
 int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, int prot,
                      struct kobj **ret)
 {
 	struct map_args a = { .fd = fd, .offset = offset, .prot = PROT_READ, .flags = MAP_PRIVATE };
-	bool write = shared && (prot & PROT_WRITE), noexec = on_noexec(fd);
+	struct file_id id;
 	struct kobj *o;
 	uint64_t end;
 	int r;
 
-	if (noexec && (prot & PROT_EXEC))
-		return -EPERM;
 	if (__builtin_mul_overflow(n_pages, PAGE_SIZE, &end) || __builtin_add_overflow(end, offset, &end) ||
 	    end > INT64_MAX)
 		return -EOVERFLOW;
-	o = kobj_alloc(m, true, n_pages);
-	if (!o)
-		return -ENOMEM;
+	identify(fd, &id);
+	if (id.noexec && (prot & PROT_EXEC))
+		return -EPERM;
 	if (shared) {
 		a.prot |= PROT_WRITE;
 		a.flags = MAP_SHARED;
+		r = file_create(m, &a, n_pages, &o);
+		if (!(prot & PROT_WRITE) && (r == -EACCES || r == -EPERM)) {
+			a.prot = PROT_READ;
+			r = file_create(m, &a, n_pages, &o);
+		}
+	} else {
+		/* Programs of one file share its pages, and what the host has built to reach them. */
+		o = id.unique ? piece_find(m, &id, offset, n_pages) : NULL;
+		if (o) {
+			*ret = kobj_get(o);
+			return 0;
+		}
+		r = file_create(m, &a, n_pages, &o);
 	}
-	r = map_file(o, &a);
-	if (shared && !write && (r == -EACCES || r == -EPERM)) {
-		kobj_put(o);
-		o = kobj_alloc(m, true, n_pages);
-		if (!o)
-			return -ENOMEM;
-		a.prot = PROT_READ;
-		r = map_file(o, &a);
-	}
-	if (r < 0) {
-		kobj_put(o);
+	if (r < 0)
 		return r;
-	}
-	o->writable = a.prot & PROT_WRITE;
-	o->noexec = noexec;
+	o->noexec = id.noexec;
+	o->dev = id.dev;
+	o->ino = id.ino;
+	o->offset = offset;
+	if (!shared && id.unique)
+		list_add(pieces_of(m, id.ino), &o->node);
 	*ret = o;
 	return 0;
 }
@@ -231,6 +292,7 @@ void kobj_put(struct kobj *o)
 
 	if (!o || !ref_put(&o->ref))
 		return;
+	list_del(&o->node);
 	while ((n = o->chunks.node)) {
 		struct kchunk *c = rb_entry(n, struct kchunk, rb);
 

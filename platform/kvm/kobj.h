@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/list.h"
 #include "base/rbtree.h"
 #include "base/ref.h"
 #include "platform/kvm/kvm_priv.h"
@@ -24,7 +25,10 @@ struct kobj {
 	bool noexec;   /* file: the host forbids to execute what is there */
 	uint64_t n_pages;
 	struct rb_root chunks; /* of struct kchunk, by index */
-	uint8_t *master;       /* file: all of it mapped outside the window, or NULL when it is in the window whole */
+	/* A private piece of a file that can be told by these: on kmem.pieces[], for others to use. */
+	struct list node;
+	uint64_t dev, ino, offset;
+	uint8_t *master; /* file: all of it mapped outside the window, or NULL when it is in the window whole */
 };
 
 /* A piece of the file @fd (borrowed). @shared: writes shall reach the file, which @prot (PROT_*) may need. 0 or

@@ -393,6 +393,8 @@ int kmem_init(struct platform *p, struct sbx_err *err)
 	m->shadow = p->shadow;
 	for (unsigned i = 0; i < KBLOCK_KINDS; i++)
 		list_init(&m->partial[i]);
+	for (unsigned i = 0; i < KMEM_PIECES; i++)
+		list_init(&m->pieces[i]);
 	list_init(&m->free_blocks);
 	size_window(m);
 	p->mem = m;

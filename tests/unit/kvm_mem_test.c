@@ -2,9 +2,11 @@
 /* The memory of the kvm platform, case by case. kvm_mem_model_test.c compares random changes with Linux. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "tests/lib/tap.h"
@@ -349,6 +351,42 @@ static void test_noexec(void)
 	kvm_aspace_put(as);
 }
 
+/* Two programs of one file. */
+static void test_same_file(void)
+{
+	struct aspace *as = kaspace_create(&fake_platform), *other = kaspace_create(&fake_platform);
+	int fd = open(".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600),
+	    twin = open(".", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	struct statfs fs = { .f_type = 0 };
+	uint64_t files, once;
+
+	if (fd < 0 || twin < 0 || ftruncate(fd, (off_t)(4 * PG)) || ftruncate(twin, (off_t)(4 * PG)))
+		goto out;
+	tap_eq(pwrite(fd, "f", 1, (off_t)PG), 1, "a file");
+	tap_eq(pwrite(twin, "t", 1, (off_t)PG), 1, "and another");
+	files = fake_platform.mem->n_files;
+	map(as, A, 3 * PG, RW, 0, fd, PG);
+	once = fake_platform.mem->n_files - files;
+	map(other, A, 3 * PG, RW, 0, fd, PG);
+	fstatfs(fd, &fs);
+	tap_eq(fake_platform.mem->n_files, files + (fs.f_type == EXT4_SUPER_MAGIC ? 1 : 2) * once,
+	       "mapped twice, it is in the window once where inode numbers can be trusted");
+	tap_eq(rd(other, A), 'f', "by the other");
+	tap_eq(wr(as, A, 'x'), 0, "what one writes");
+	tap_eq(rd(other, A), 'f', "the other does not see");
+	map(other, A, 3 * PG, RW, 0, twin, PG);
+	tap_eq(rd(other, A), 't', "another file is another");
+	map(other, A, 3 * PG, RW, 0, fd, 0);
+	tap_eq(rd(other, A + PG), 'f', "another piece too");
+	map(as, A, PG, RW, 0, -1, 0);
+	tap_eq(rd(other, A + PG), 'f', "each outlives the other");
+out:
+	close(fd);
+	close(twin);
+	kvm_aspace_put(as);
+	kvm_aspace_put(other);
+}
+
 /* A file of terabytes costs what is touched of it. */
 static void test_large_file(void)
 {
@@ -651,6 +689,7 @@ static const struct {
 	{ "file_end", test_file_end, 0 },
 	{ "rights", test_rights_of_files, 0 },
 	{ "noexec", test_noexec, 0 },
+	{ "same_file", test_same_file, 0 },
 	{ "large_file", test_large_file, 0 },
 	{ "remap", test_remap, 0 },
 	{ "refused", test_refused, 0 },

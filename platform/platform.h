@@ -216,6 +216,9 @@ struct platform_ops {
 	 * host's -errno). */
 	int64_t (*aspace_apply)(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 				unsigned *done);
+	/* The mapping of a file at [addr, addr + len) lies behind the file's end since it was cut: what was there is
+	 * gone, private copies too. NULL: the host sees to it. */
+	void (*aspace_cut)(struct aspace *as, uaddr_t addr, uint64_t len);
 	struct aspace *(*aspace_get)(struct aspace *as);
 	void (*aspace_put)(struct aspace *as); /* NULL is allowed */
 

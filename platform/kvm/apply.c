@@ -74,7 +74,7 @@ static int new_object(struct kmem *m, const struct aspace_op *op, struct kobj **
 
 	*ret = NULL;
 	if (op->fd >= 0)
-		return kobj_file_create(m, op->fd, op->offset, n, shared, shared && (op->prot & PROT_WRITE), ret);
+		return kobj_file_create(m, op->fd, op->offset, n, shared, op->prot, ret);
 	if (!shared)
 		return 0;
 	*ret = kobj_shared_create(m, n);
@@ -168,9 +168,12 @@ static int apply_protect(struct aspace *as, const struct aspace_op *op)
 		return err;
 	if (!kregions_cover(t, op->addr, end))
 		return -ENOMEM;
-	for (r = kregion_at(t, op->addr); r && r->start < end; r = kregion_next(r))
+	for (r = kregion_at(t, op->addr); r && r->start < end; r = kregion_next(r)) {
 		if ((op->prot & PROT_WRITE) && (r->flags & KREG_SHARED) && !r->obj->writable)
 			return -EACCES;
+		if ((op->prot & PROT_EXEC) && r->obj && r->obj->noexec)
+			return -EACCES;
+	}
 	kregions_cut(t, op->addr, end);
 	kgather_init(&g, as);
 	for (r = kregion_at(t, op->addr); r && r->start < end; r = kregion_next(r))
@@ -375,6 +378,12 @@ static int advise_dontneed(struct aspace *as, uaddr_t start, uaddr_t end)
 	kpt_clear(&g, start, end);
 	kgather_finish(&g);
 	return 0;
+}
+
+void kvm_aspace_cut(struct aspace *as, uaddr_t addr, uint64_t len)
+{
+	if (range_ok(addr, len))
+		(void)advise_dontneed(as, addr, addr + len);
 }
 
 static int advise_remove(struct aspace *as, uaddr_t start, uaddr_t end)

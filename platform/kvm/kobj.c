@@ -16,7 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 
+#include "base/host/at.h"
 #include "base/host/map.h"
 #include "platform/kvm/mem.h"
 
@@ -158,14 +161,26 @@ static int map_file(struct kobj *o, const struct map_args *a)
 	return o->n_pages > EAGER_PAGES ? map_master(o, a) : map_eager(o, a);
 }
 
-int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, bool write,
+/* Nothing here would stop the guest: its code is not the host's. But what the host has mounted noexec is not to be
+ * executed on one platform and refused on another. */
+static bool on_noexec(int fd)
+{
+	struct statfs st;
+
+	return host_fstatfs(fd, &st) == 0 && (st.f_flags & ST_NOEXEC);
+}
+
+int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, int prot,
                      struct kobj **ret)
 {
 	struct map_args a = { .fd = fd, .offset = offset, .prot = PROT_READ, .flags = MAP_PRIVATE };
+	bool write = shared && (prot & PROT_WRITE), noexec = on_noexec(fd);
 	struct kobj *o;
 	uint64_t end;
 	int r;
 
+	if (noexec && (prot & PROT_EXEC))
+		return -EPERM;
 	if (__builtin_mul_overflow(n_pages, PAGE_SIZE, &end) || __builtin_add_overflow(end, offset, &end) ||
 	    end > INT64_MAX)
 		return -EOVERFLOW;
@@ -190,6 +205,7 @@ int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, 
 		return r;
 	}
 	o->writable = a.prot & PROT_WRITE;
+	o->noexec = noexec;
 	*ret = o;
 	return 0;
 }

@@ -21,14 +21,15 @@ struct kobj {
 	struct kmem *m;
 	bool file;
 	bool writable; /* file: the host lets us write */
+	bool noexec;   /* file: the host forbids to execute what is there */
 	uint64_t n_pages;
 	struct rb_root chunks; /* of struct kchunk, by index */
 	uint8_t *master;       /* file: all of it mapped outside the window, or NULL when it is in the window whole */
 };
 
-/* A piece of the file @fd (borrowed). @shared: writes shall reach the file; @write: they must be allowed to. 0 or
+/* A piece of the file @fd (borrowed). @shared: writes shall reach the file, which @prot (PROT_*) may need. 0 or
  * -errno, as mmap(2). */
-int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, bool write,
+int kobj_file_create(struct kmem *m, int fd, uint64_t offset, uint64_t n_pages, bool shared, int prot,
                      struct kobj **ret);
 /* Anonymous; NULL: no memory. */
 struct kobj *kobj_shared_create(struct kmem *m, uint64_t n_pages);

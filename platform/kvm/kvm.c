@@ -157,6 +157,7 @@ const struct platform_ops kvm_platform_ops = {
 	.ctx_fpu_set = kvm_ctx_fpu_set,
 	.ctx_arch_prctl = kvm_ctx_arch_prctl,
 	.aspace_apply = kvm_aspace_apply,
+	.aspace_cut = kvm_aspace_cut,
 	.aspace_get = kvm_aspace_get,
 	.aspace_put = kvm_aspace_put,
 	.read = kvm_aspace_read,

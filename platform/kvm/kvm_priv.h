@@ -78,6 +78,7 @@ bool kaspace_drop_truncated(struct aspace *as);
 
 int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 			 unsigned *done);
+void kvm_aspace_cut(struct aspace *as, uaddr_t addr, uint64_t len);
 struct aspace *kvm_aspace_get(struct aspace *as);
 void kvm_aspace_put(struct aspace *as);
 ssize_t kvm_aspace_read(struct aspace *as, uaddr_t addr, void *buf, size_t n);

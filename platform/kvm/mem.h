@@ -22,7 +22,7 @@
 #define KBLOCK_PAGES 512u
 #define KMEM_FILES_MAX 20000u /* pieces of files in the window: each is a mapping of ours, which the host counts */
 #define KMEM_REGIONS_MAX (1u << 20)
-#define KMEM_TRIM_MIN 4096u /* free pages with memory behind them that are kept for reuse */
+#define KMEM_TRIM_MIN 1024u /* free pages with memory behind them that are kept for reuse */
 
 /*
  *   FREE    nothing; on kmem.free_blocks, or never used

@@ -106,8 +106,8 @@ static const struct seccomp_row common_rows[] = {
 	ROW_IF(mmap, "malloc; base/host/map.c", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
 	ROW_IF(mprotect, "malloc", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
 	ROW(munmap, "malloc; base/host/map.c"),
-	ROW(mremap, "malloc: realloc of large blocks"),
-	ROW(madvise, "malloc: giving memory back; the store"),
+	ROW(mremap, "malloc: realloc of large blocks; base/host/map.c: the same file page at a second place"),
+	ROW(madvise, "malloc: giving memory back; base/host/map.c: the store, guest memory of kvm"),
 	ROW(brk, "malloc"),
 	ROW(getrandom, "base/host/random.c"),
 

@@ -3,11 +3,13 @@
 #ifndef SBX_SENTRY_MM_MM_PRIV_H
 #define SBX_SENTRY_MM_MM_PRIV_H
 
+#include "base/list.h"
 #include "sentry/mm/mm.h"
 #include "sentry/mm/vma.h"
 
 struct mm {
 	struct ref ref;
+	struct list node; /* of all, in mm.c */
 	unsigned users;
 	struct aspace *as; /* owned */
 	struct vma_tree vmas;

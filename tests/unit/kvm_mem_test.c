@@ -284,6 +284,11 @@ static void test_file_end(void)
 		tap_eq(code(as, at + PG, KFAULT_READ), BUS_ADRERR, "and an access");
 		tap_eq(rd(as, at), 1, "the rest is there");
 	}
+	tap_eq(wr(as, A + 16 * PG, 5), 0, "a private copy");
+	tap_eq(ftruncate(fd, 0), 0, "of what is cut then");
+	tap_eq(rd(as, A + 16 * PG), 5, "stays until we are told");
+	kvm_aspace_cut(as, A + 16 * PG, 8 * PG);
+	tap_eq(code(as, A + 16 * PG, KFAULT_READ), BUS_ADRERR, "and is gone");
 	tap_eq(ftruncate(fd, (off_t)(4 * PG)), 0, "longer again");
 	tap_eq(rd(as, A + 3 * PG), 0, "shared sees it");
 	tap_eq(rd(as, A + 19 * PG), 0, "private too");
@@ -319,6 +324,28 @@ static void test_rights_of_files(void)
 	close(ro);
 	close(fd);
 	close(sealed);
+	kvm_aspace_put(as);
+}
+
+/* A file that the host has mounted noexec. */
+static void test_noexec(void)
+{
+	struct aspace *as = kaspace_create(&fake_platform);
+	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC),
+	    shm = open("/dev/shm", O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	void *native = shm < 0 ? MAP_FAILED : mmap(NULL, PG, RX, MAP_PRIVATE, shm, 0);
+	bool may = native != MAP_FAILED;
+
+	tap_ok(map(as, A, PG, RX, 0, fd, 0) < 0, "/proc is");
+	if (shm >= 0 && ftruncate(shm, (off_t)PG) == 0) {
+		tap_eq(map(as, A, PG, RX, 0, shm, 0), may ? 0 : -EPERM, "as the host has it");
+		tap_eq(map(as, A, PG, PROT_READ, 0, shm, 0), 0, "reading is allowed");
+		tap_eq(protect(as, A, PG, RX), may ? 0 : -EACCES, "and stays reading");
+	}
+	if (may)
+		munmap(native, PG);
+	close(shm);
+	close(fd);
 	kvm_aspace_put(as);
 }
 
@@ -623,6 +650,7 @@ static const struct {
 	{ "file", test_file, 0 },
 	{ "file_end", test_file_end, 0 },
 	{ "rights", test_rights_of_files, 0 },
+	{ "noexec", test_noexec, 0 },
 	{ "large_file", test_large_file, 0 },
 	{ "remap", test_remap, 0 },
 	{ "refused", test_refused, 0 },

@@ -296,6 +296,28 @@ static void test_fork(void)
 	tap_eq(kernel.counters.mms, 0, "no address space is left");
 }
 
+static void test_file_cut(void)
+{
+	struct mm_map_args args = { .len = 4 * PAGE_SIZE, .prot = PROT_READ, .file = &fake_files[0] };
+	int64_t a;
+
+	fakes_init();
+	fake_file_init(0, O_RDONLY);
+	fake_file_init(1, O_RDONLY);
+	args.offset = 2 * PAGE_SIZE;
+	a = mm_map(t, &args, false);
+	fake_cut_len = 0;
+	mm_file_cut(&fake_inodes[1], 0);
+	mm_file_cut(&fake_inodes[0], 6 * PAGE_SIZE);
+	mm_file_cut(&fake_inodes[0], 5 * PAGE_SIZE + 1);
+	mm_file_cut(&fake_inodes[0], UINT64_MAX);
+	tap_eq(fake_cut_len, 0, "nothing of a mapping lies behind the end of its file");
+	mm_file_cut(&fake_inodes[0], 4 * PAGE_SIZE + 1);
+	tap_ok(fake_cut_at == (uaddr_t)a + 3 * PAGE_SIZE && fake_cut_len == PAGE_SIZE, "a page does");
+	mm_file_cut(&fake_inodes[0], 1);
+	tap_ok(fake_cut_at == (uaddr_t)a && fake_cut_len == 5 * PAGE_SIZE, "all of it does");
+}
+
 /* The platform is given the file for what grows. */
 static void test_remap_file(void)
 {
@@ -317,8 +339,8 @@ static void test_remap_file(void)
 	tap_ok(p && p->fd == 100 && p->offset == FAKE_MAP_OFFSET + 3 * PAGE_SIZE && !host_page((uaddr_t)a),
 	       "... with what it had");
 	tap_eq(t->mm->vmas.count, 2, "... as one mapping");
-	tap_eq(mm_remap(t, (uaddr_t)b, 4 * PAGE_SIZE, 5 * PAGE_SIZE, 0, 0) < 0, host_page((uaddr_t)b + 4 * PAGE_SIZE) == NULL,
-	       "or grows where it is");
+	tap_eq(mm_remap(t, (uaddr_t)b, 4 * PAGE_SIZE, 5 * PAGE_SIZE, 0, 0) < 0,
+	       host_page((uaddr_t)b + 4 * PAGE_SIZE) == NULL, "or grows where it is");
 	fake_fail_in = 2;
 	tap_eq(mm_remap(t, (uaddr_t)b, PAGE_SIZE, 9 * PAGE_SIZE, MREMAP_MAYMOVE, 0), -ENOMEM, "fails half-way");
 	tap_ok(host_page((uaddr_t)b), "... and leaves what was there");
@@ -389,6 +411,7 @@ int main(void)
 	test_files();
 	test_stack();
 	test_fork();
+	test_file_cut();
 	test_remap_file();
 	test_remap_shared();
 	test_maps_text();

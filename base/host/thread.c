@@ -36,7 +36,8 @@ int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 #if !defined(SBX_SANITIZED)
-	(void)pthread_attr_setstacksize(&attr, th->stack_size ? th->stack_size : STACK_BYTES); /* too small for this host: the default serves */
+	/* Too small for this host: the default serves. */
+	(void)pthread_attr_setstacksize(&attr, th->stack_size ? th->stack_size : STACK_BYTES);
 #endif
 	r = pthread_create(&th->id, &attr, thread_main, th);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

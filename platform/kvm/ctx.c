@@ -72,7 +72,7 @@ int kvm_ctx_clone(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, struc
 	if (c->state != KCTX_STOPPED)
 		return c->state == KCTX_DEAD ? -ESRCH : -EBUSY;
 	if (args->set_tls && args->tls >= GUEST_TASK_SIZE)
-		return -EPERM; /* as Linux: do_arch_prctl_64() of the child */
+		return -EPERM; /* as in Linux */
 	if (c->p->n_ctxs >= c->p->cfg.max_contexts)
 		return -EAGAIN;
 	child = alloc(c->p, args->kind == CTX_CLONE_FORK ? kaspace_fork(c->as) : kvm_aspace_get(c->as));

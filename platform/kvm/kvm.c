@@ -91,7 +91,7 @@ static int setup(struct platform *p, struct sbx_err *err)
 }
 
 static int kvm_start(const struct platform_config *cfg, const struct platform_up *up, void *arg,
-		     struct platform **ret, struct sbx_err *err)
+		     struct platform **ret, struct sbx_err *err) LOCK_UNCHECKED
 {
 	struct platform *p = calloc(1, sizeof(*p));
 	int r;

@@ -47,7 +47,7 @@ int kvm_prepare(struct sbx_err *err)
 
 static struct kvm_cpuid_entry2 *cpuid_find(struct platform *p, uint32_t leaf, uint32_t index)
 {
-	for (uint32_t i = 0; i < p->cpuid.h.nent; i++)
+	for (uint32_t i = 0; i < p->cpuid.nent; i++)
 		if (p->cpuid.e[i].function == leaf && p->cpuid.e[i].index == index)
 			return &p->cpuid.e[i];
 	return NULL;
@@ -125,17 +125,17 @@ static int cpuid_init(struct platform *p, struct sbx_err *err)
 	uint32_t n = 0;
 	long r;
 
-	p->cpuid.h.nent = KVM_CPUID_MAX;
+	p->cpuid.nent = KVM_CPUID_MAX;
 	r = HOSTCALL(SYS_ioctl, p->kvm_fd, KVM_GET_SUPPORTED_CPUID, &p->cpuid);
 	if (r < 0)
 		return sbx_fail(err, (int)r, "kvm: CPUID");
 	find_xstate(p);
 	e = cpuid_find(p, 0x80000008, 0);
 	p->phys_bits = e && (e->eax & 0xff) >= 36 ? e->eax & 0xff : 36;
-	for (uint32_t i = 0; i < p->cpuid.h.nent; i++)
+	for (uint32_t i = 0; i < p->cpuid.nent; i++)
 		if (cpuid_filter(p, &p->cpuid.e[i]))
 			p->cpuid.e[n++] = p->cpuid.e[i];
-	p->cpuid.h.nent = n;
+	p->cpuid.nent = n;
 	return 0;
 }
 
@@ -269,11 +269,11 @@ static int set_sregs(struct platform *p, struct kvcpu *c)
 
 static int set_msrs(struct kvcpu *c)
 {
-	struct {
-		struct kvm_msrs h;
-		struct kvm_msr_entry e[5];
+	struct { /* as struct kvm_msrs */
+		uint32_t nmsrs, pad;
+		struct kvm_msr_entry e[4];
 	} m = {
-		.h.nmsrs = 4,
+		.nmsrs = 4,
 		.e = {
 			{ .index = MSR_STAR, .data = 0x23ull << 48 | (uint64_t)SEL_KERNEL_CS << 32 },
 			{ .index = MSR_LSTAR, .data = KVM_MON_TEXT },
@@ -286,7 +286,7 @@ static int set_msrs(struct kvcpu *c)
 	if (r != 4)
 		return r < 0 ? (int)r : -EINVAL;
 	/* For the vDSO's getcpu; not every processor has it. */
-	m.h.nmsrs = 1;
+	m.nmsrs = 1;
 	m.e[0] = (struct kvm_msr_entry){ .index = MSR_TSC_AUX, .data = c->idx };
 	(void)HOSTCALL(SYS_ioctl, c->fd, KVM_SET_MSRS, &m);
 	return 0;
@@ -298,7 +298,7 @@ static int set_cpuid(struct platform *p, const struct kvcpu *c)
 
 	if (e)
 		e->ebx = (e->ebx & 0xffffff) | c->idx << 24;
-	for (uint32_t i = 0; i < p->cpuid.h.nent; i++)
+	for (uint32_t i = 0; i < p->cpuid.nent; i++)
 		if (p->cpuid.e[i].function == 0xb || p->cpuid.e[i].function == 0x1f)
 			p->cpuid.e[i].edx = c->idx;
 	return (int)HOSTCALL(SYS_ioctl, c->fd, KVM_SET_CPUID2, &p->cpuid);

@@ -105,9 +105,9 @@ struct platform {
 	uint32_t mxcsr_mask;
 	unsigned phys_bits;
 	struct {
-		struct kvm_cpuid2 h;
+		uint32_t nent, pad;
 		struct kvm_cpuid_entry2 e[KVM_CPUID_MAX];
-	} cpuid;
+	} cpuid;                /* as struct kvm_cpuid2 */
 	gpa_t text_page, idt_page;
 
 	struct sbx_mutex lock;

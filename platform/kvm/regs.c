@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Register files. The general registers of a context that is not in the guest are in kctx.regs. Its FPU state and the
- * bases of fs and gs stay in the vCPU it ran on last (kctx.loaded) until that vCPU is wanted by another context, or this
- * one by another vCPU. The guest can write the bases itself (wrfsbase), so they are asked for, never remembered while
+ * bases of fs and gs stay in the vCPU it ran on last (kctx.loaded) until that vCPU is wanted by another context, or
+ * this one by another vCPU. The guest can write the bases itself (wrfsbase), so they are asked for, never remembered while
  * it runs.
  *
  * Whatever a guest can choose goes through kregs_sanitise() or fpu_check(): the processor, which on some hosts ends the
@@ -34,8 +34,8 @@
 #define FP_BODY   576u
 #define XFEATURES_LEGACY 3ull
 
-struct base_msrs {
-	struct kvm_msrs h;
+struct base_msrs { /* as struct kvm_msrs */
+	uint32_t nmsrs, pad;
 	struct kvm_msr_entry e[2];
 };
 
@@ -81,7 +81,7 @@ static int fpu_store(const struct kvcpu *cpu, const struct kctx *c)
 
 int kctx_bases(struct kctx *c)
 {
-	struct base_msrs m = { .h.nmsrs = 2, .e = { { .index = MSR_FS_BASE }, { .index = MSR_GS_BASE } } };
+	struct base_msrs m = { .nmsrs = 2, .e = { { .index = MSR_FS_BASE }, { .index = MSR_GS_BASE } } };
 
 	if (c->bases_known)
 		return 0;
@@ -96,7 +96,7 @@ int kctx_bases(struct kctx *c)
 static int bases_store(struct kvcpu *cpu, struct kctx *c)
 {
 	struct base_msrs m = {
-		.h.nmsrs = 2,
+		.nmsrs = 2,
 		.e = { { .index = MSR_FS_BASE, .data = c->fs_base }, { .index = MSR_GS_BASE, .data = c->gs_base } },
 	};
 

@@ -173,13 +173,14 @@ static bool wanted(struct platform *p)
 	return p->stopping || p->broken || p->quit || __atomic_load_n(&p->wake_bits, __ATOMIC_SEQ_CST);
 }
 
-static void lock(struct kvcpu *c)
+/* The lock goes from hand to hand across functions and threads: more than the checker follows. */
+static void lock(struct kvcpu *c) LOCK_UNCHECKED
 {
 	sbx_mutex_lock(&c->p->lock);
 	c->p->me = c;
 }
 
-static void unlock(struct kvcpu *c)
+static void unlock(struct kvcpu *c) LOCK_UNCHECKED
 {
 	sbx_mutex_unlock(&c->p->lock);
 }
@@ -445,7 +446,7 @@ int kvm_workers_start(struct platform *p, struct sbx_err *err)
 	return r < 0 ? sbx_fail(err, r, "kvm: start the workers") : 0;
 }
 
-void kvm_workers_end(struct platform *p)
+void kvm_workers_end(struct platform *p) LOCK_UNCHECKED
 {
 	p->quit = true;
 	__atomic_store_n(&p->ticker_quit, 1, __ATOMIC_SEQ_CST);

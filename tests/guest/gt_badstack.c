@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stack pointers, addresses, flags and selectors that no compiler makes: at a system call, at a fault, at a signal. The
- * kernel must use none of them for itself.
+ * Stack pointers, addresses, flags and selectors that no compiler makes: at a system call, at a fault, at a signal.
+ * The kernel must use none of them for itself.
  */
 #include <asm/prctl.h>
 #include <sched.h>
@@ -268,7 +268,8 @@ static void flags_over_a_fault(void)
 	uint64_t f;
 
 	gt_fault_init();
-	/* A nested-task flag that the kernel's own return would choke on; a direction that its copies must not take. */
+	/* A nested-task flag that the kernel's own return would choke on; a direction that its copies must not
+	 * take. */
 	CHECK_EQ(CATCH(__asm__ volatile("push $0x4602; popf; ud2" : : : "memory", "cc")), SIGILL);
 	CHECK_EQ(CATCH(__asm__ volatile("push $0x4602; popf; movb $1, (%0)" : : "r"(BAD_PTR) : "memory", "cc")), SIGSEGV);
 	CHECK_EQ(gt_fault.addr, 0xdead0000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Code that changes: written by itself, by another mapping of the same page, by another process, by write(2), by another
- * thread while it runs. What is executed is what was written last.
+ * Code that changes: written by itself, by another mapping of the same page, by another process, by write(2), by
+ * another thread while it runs. What is executed is what was written last.
  */
 #include <pthread.h>
 #include <sched.h>

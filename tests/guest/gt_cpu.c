@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Instructions that a program may not execute, or only in part, and the exceptions they raise. Where processors and
- * virtual machines differ, all of their answers are right; what never is: that one has an effect, or that somebody else
- * but the program suffers.
+ * virtual machines differ, all of their answers are right; what never is: that one has an effect, or that somebody
+ * else but the program suffers.
  */
 #include <cpuid.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one thread does to the address space is what the others see, at once: no access goes through a translation that was
- * taken away before. Each round the other thread runs in user code, so that only the kernel can make it forget.
+ * What one thread does to the address space is what the others see, at once: no access goes through a translation that
+ * was taken away before. Each round the other thread runs in user code, so that only the kernel can make it forget.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -57,6 +57,11 @@ static void let_run(void)
 	CHECK(progress > start);
 }
 
+static void map_again(void)
+{
+	CHECK(mmap((void *)page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == page);
+}
+
 static void wait_fault(int round)
 {
 	WAIT_FOR(faults == round);
@@ -110,8 +115,7 @@ static void unmap_seen(void)
 		CHECK_OK(munmap((void *)page, PAGE));
 		phase = i;
 		wait_fault(i);
-		CHECK(mmap((void *)page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-		      page);
+		map_again();
 		page[8] = 2;
 	}
 	end_hammer(th);
@@ -237,8 +241,7 @@ static void reused_memory_is_clean(void)
 			CHECK_OK(munmap(p, 64 * PAGE));
 		}
 		wait_fault(i);
-		CHECK(mmap((void *)page, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-		      page);
+		map_again();
 	}
 	end_hammer(th);
 }

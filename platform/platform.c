@@ -3,5 +3,6 @@
 
 const struct platform_ops *const platform_table[] = {
 	&unotify_platform_ops,
+	&kvm_platform_ops,
 	NULL,
 };

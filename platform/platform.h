@@ -50,7 +50,7 @@ struct gregs {
 
 enum trap_kind {
 	TRAP_SYSCALL,   /* nr and args are valid; rip is behind the syscall instruction */
-	TRAP_FAULT,     /* a processor exception, told as the signal Linux would send */
+	TRAP_FAULT,     /* a processor exception, told as the signal Linux would send (SIGKILL: no memory for a page) */
 	TRAP_INTERRUPT, /* ctx_interrupt() took effect; may come late, coalesced or spuriously */
 	TRAP_EXITED,    /* the context is DEAD; status as of waitpid, 0 when unknown */
 };
@@ -75,7 +75,7 @@ struct trap {
 };
 
 struct platform_up {
-	/* A context stopped (or died). Called from run() only. */
+	/* A context stopped (or died). While run() runs only. */
 	void (*trap)(void *arg, struct vcpu_ctx *ctx, const struct trap *trap);
 	/* Called from run() soon after wake(): run what is due. Not before every block: what a trap callback makes
 	 * due it runs itself, or calls wake(), which costs next to nothing there. */
@@ -89,6 +89,9 @@ struct platform_config {
 	bool isolated;         /* our root is empty; network, IPC and host name are our own: they do for guests */
 	int proc_fd;           /* the host's /proc, borrowed until start returns; -1: by its path */
 	bool verbose;
+	/* Bytes that the guest may use; 0: a default by the host. For platforms that own its memory: a bound, the limit
+	 * itself is enforced elsewhere. */
+	uint64_t memory_limit;
 };
 
 /* What the platform found on this host and what it isolates: for `sbx features`. */
@@ -146,7 +149,10 @@ struct ctx_clone_args {
 
 struct platform_ops {
 	const char *name;
+	bool by_name; /* `auto` never takes it */
 
+	/* Opens what needs the host identity that the process gives up before start(). NULL: nothing. */
+	int (*prepare)(struct sbx_err *err);
 	/* Starts the machine. Must be called before the process gives up its privileges. @up and @arg live as long
 	 * as the platform. On success *ret is the caller's. */
 	int (*start)(const struct platform_config *cfg, const struct platform_up *up, void *arg,
@@ -212,6 +218,9 @@ struct platform_ops {
 	 * host's -errno). */
 	int64_t (*aspace_apply)(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 				unsigned *done);
+	/* The mapping of a file at [addr, addr + len) lies behind the file's end since it was cut: what was there is
+	 * gone, private copies too. NULL: the host sees to it. */
+	void (*aspace_cut)(struct aspace *as, uaddr_t addr, uint64_t len);
 	struct aspace *(*aspace_get)(struct aspace *as);
 	void (*aspace_put)(struct aspace *as); /* NULL is allowed */
 
@@ -232,5 +241,6 @@ struct platform_ops {
 /* All platforms, in the order in which `auto` tries them; NULL-terminated. */
 extern const struct platform_ops *const platform_table[];
 extern const struct platform_ops unotify_platform_ops;
+extern const struct platform_ops kvm_platform_ops;
 
 #endif

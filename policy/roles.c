@@ -77,7 +77,7 @@ static int filter_sbx(struct sbx_err *err)
 
 static int filter_sentry(struct sbx_err *err)
 {
-	return load(FILTER_SENTRY, err);
+	return load(policy_state.options.kvm ? FILTER_SENTRY_KVM : FILTER_SENTRY, err);
 }
 
 static int filter_gofer(struct sbx_err *err)

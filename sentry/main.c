@@ -52,12 +52,40 @@ static int step_config(struct sbx_err *err)
 	return r ? sbx_fail(err, r, "exec rules") : 0;
 }
 
+static bool automatic(void)
+{
+	return !cfg->platform || !*cfg->platform || !strcmp(cfg->platform, "auto");
+}
+
+static bool may_use(const struct platform_ops *ops)
+{
+	return automatic() ? !ops->by_name : !strcmp(cfg->platform, ops->name);
+}
+
+/* Devices that the identity after this has no way to. */
+static int step_devices(struct sbx_err *err)
+{
+	for (size_t i = 0; platform_table[i]; i++)
+		if (may_use(platform_table[i]) && platform_table[i]->prepare && platform_table[i]->prepare(err))
+			return err->code;
+	return 0;
+}
+
+static void set_policy_options(void)
+{
+	const struct policy_options o = {
+		.no_userns = cfg->no_userns,
+		.log_filter = cfg->debug_filter,
+		.kvm = kernel.plat == &kvm_platform_ops,
+	};
+
+	policy_set_options(&o);
+}
+
 /* Its own user namespace and the rest that a process of one thread can still do. */
 static int step_identity(struct sbx_err *err)
 {
-	const struct policy_options o = { .no_userns = cfg->no_userns, .log_filter = cfg->debug_filter };
-
-	policy_set_options(&o);
+	set_policy_options();
 	return policy_enter(ROLE_SENTRY, STAGE_IDENTITY, err);
 }
 
@@ -119,18 +147,18 @@ static int step_platform(struct sbx_err *err)
 		.stub_fd = -1,
 		.max_contexts = cfg->limits->tasks + 16,
 		.no_userns = cfg->no_userns,
+		.memory_limit = cfg->limits->memory,
 		.isolated = isolated(),
 		.proc_fd = proc_fd,
 	};
-	bool automatic = !cfg->platform || !*cfg->platform || !strcmp(cfg->platform, "auto");
 
 	for (size_t i = 0; platform_table[i]; i++) {
-		if (!automatic && strcmp(cfg->platform, platform_table[i]->name))
+		if (!may_use(platform_table[i]))
 			continue;
 		kernel.plat = platform_table[i];
 		if (!kernel.plat->start(&pc, &platform_up, NULL, &kernel.platform, err))
 			return 0;
-		if (!automatic)
+		if (!automatic())
 			return err->code;
 	}
 	return err->code ? err->code : sbx_fail(err, 0, "no platform '%s'", cfg->platform);
@@ -138,6 +166,7 @@ static int step_platform(struct sbx_err *err)
 
 static int step_confine(struct sbx_err *err)
 {
+	set_policy_options(); /* the filter is the platform's */
 	host_close(proc_fd);
 	proc_fd = -1;
 	host_sched_short_turns(); /* not the stubs, which were made before: a guest takes turns as anybody */
@@ -168,6 +197,7 @@ static const struct {
 	int (*run)(struct sbx_err *err);
 } steps[] = {
 	{ "config", step_config },
+	{ "devices", step_devices },
 	{ "identity", step_identity },
 	{ "root", step_root },
 	{ "rlimits", step_rlimits },

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/host/thread.h"
 
+#include <linux/capability.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#define STACK_BYTES (64u * 1024) /* it only waits and notes */
+#define STACK_BYTES (64u * 1024)
 
 static void *thread_main(void *p)
 {
+	struct __user_cap_header_struct hdr = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 	struct host_thread *th = p;
 
+	/* Each thread has its own, and what the process gives up later is given up by one thread. */
+	if (syscall(SYS_capset, &hdr, none) < 0)
+		__builtin_trap(); /* to have none is always allowed */
 	th->fn(th->arg);
 	return NULL;
 }
@@ -28,7 +36,8 @@ int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 #if !defined(SBX_SANITIZED)
-	(void)pthread_attr_setstacksize(&attr, STACK_BYTES); /* too small for this host: the default serves */
+	/* Too small for this host: the default serves. */
+	(void)pthread_attr_setstacksize(&attr, th->stack_size ? th->stack_size : STACK_BYTES);
 #endif
 	r = pthread_create(&th->id, &attr, thread_main, th);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

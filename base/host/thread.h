@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host threads of our own processes: few, started before confinement, all signals blocked. */
+/* Host threads of our own processes: few, started before confinement, all signals blocked, without
+ * capabilities. */
 #ifndef SBX_BASE_HOST_THREAD_H
 #define SBX_BASE_HOST_THREAD_H
 
 #include <pthread.h>
+#include <stddef.h>
 
 #include "base/macros.h"
 
@@ -11,6 +13,7 @@ struct host_thread {
 	pthread_t id;
 	void (*fn)(void *arg);
 	void *arg;
+	size_t stack_size; /* 0: enough for one that waits and notes */
 };
 
 /* @th must live until host_thread_join(). 0 or -errno. */

@@ -68,11 +68,17 @@ struct aspace *kaspace_fork(struct aspace *as);
 /* Removes every guest mapping: execve in place. */
 void kaspace_clear(struct aspace *as);
 gpa_t kaspace_root(const struct aspace *as);
+struct platform *kaspace_platform(const struct aspace *as);
 /* A page fault from ring 3. 0: seen to, run the context again. Else *trap is a TRAP_FAULT for the kernel. */
 int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *trap);
 
+/* The host had no page where the guest touched one: a file was cut below a mapping. Takes away the entries of all such
+ * pages of @as, so that the guest faults again and kaspace_fault() tells where. False: there is none. */
+bool kaspace_drop_truncated(struct aspace *as);
+
 int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 			 unsigned *done);
+void kvm_aspace_cut(struct aspace *as, uaddr_t addr, uint64_t len);
 struct aspace *kvm_aspace_get(struct aspace *as);
 void kvm_aspace_put(struct aspace *as);
 ssize_t kvm_aspace_read(struct aspace *as, uaddr_t addr, void *buf, size_t n);

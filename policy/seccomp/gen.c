@@ -15,7 +15,7 @@
 #include "policy/seccomp/rows.h"
 
 static const struct seccomp_table *const tables[] = { &seccomp_sbx, &seccomp_sentry,
-	                                              &seccomp_gofer };
+	                                              &seccomp_sentry_kvm, &seccomp_gofer };
 
 static int add_rows(scmp_filter_ctx ctx, const struct seccomp_table *t)
 {
@@ -34,7 +34,7 @@ static int add_rows(scmp_filter_ctx ctx, const struct seccomp_table *t)
 			return ret;
 		}
 	}
-	return 0;
+	return t->also ? add_rows(ctx, t->also) : 0;
 }
 
 static int print_program(const char *name, const char *kind, int fd)

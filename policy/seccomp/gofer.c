@@ -63,4 +63,4 @@ static const struct seccomp_row rows[] = {
 	       ARG(0, EQ, CONTROL_FD), ARG(4, EQ, 0)),
 };
 
-const struct seccomp_table seccomp_gofer = { "gofer", rows, ARRAY_SIZE(rows) };
+const struct seccomp_table seccomp_gofer = { "gofer", rows, ARRAY_SIZE(rows), NULL };

@@ -42,9 +42,11 @@ struct seccomp_table {
 	const char *name;
 	const struct seccomp_row *rows;
 	size_t n;
+	const struct seccomp_table *also; /* its rows too; or NULL */
 };
 
-extern const struct seccomp_table seccomp_sentry, seccomp_gofer, seccomp_sbx;
+extern const struct seccomp_table seccomp_sentry, seccomp_sentry_kvm, seccomp_sentry_common,
+        seccomp_gofer, seccomp_sbx;
 
 #ifdef SBX_SANITIZED
 /* What the run-time libraries of sanitizers do, in every role. Such a build is for tests and says

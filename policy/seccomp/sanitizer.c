@@ -24,6 +24,6 @@ static const struct seccomp_row rows[] = {
 	ROW(tgkill, "sanitizer: abort"),
 };
 
-const struct seccomp_table seccomp_sanitizer = { "sanitizer", rows, ARRAY_SIZE(rows) };
+const struct seccomp_table seccomp_sanitizer = { "sanitizer", rows, ARRAY_SIZE(rows), NULL };
 
 #endif

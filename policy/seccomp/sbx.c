@@ -52,4 +52,4 @@ static const struct seccomp_row rows[] = {
 	ROW(exit_group, "the end"),
 };
 
-const struct seccomp_table seccomp_sbx = { "sbx", rows, ARRAY_SIZE(rows) };
+const struct seccomp_table seccomp_sbx = { "sbx", rows, ARRAY_SIZE(rows), NULL };

@@ -16,8 +16,8 @@
 #define CONTROL_FD 3
 #define GOFER_FD 4
 
+/* traps and guest memory, platform unotify */
 static const struct seccomp_row rows[] = {
-	/* the platform: traps and guest memory */
 	ROW_IF(ioctl, "platform/unotify/listener.c: receive", 1,
 	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_RECV)),
 	ROW_IF(ioctl, "platform/unotify/listener.c: answer", 1,
@@ -42,7 +42,12 @@ static const struct seccomp_row rows[] = {
 	ROW(gettid, "platform/stub/leader.c"),
 	ROW(rt_sigreturn, "platform/stub/leader.c: the wake signal"),
 	ROW(rt_sigprocmask, "platform/unotify; base/host/thread.c"),
+};
 
+const struct seccomp_table seccomp_sentry = { "sentry", rows, ARRAY_SIZE(rows), &seccomp_sentry_common };
+
+/* whatever the platform */
+static const struct seccomp_row common_rows[] = {
 	/* waiting */
 	ROW(epoll_wait, "base/host/epoll.c"),
 	ROW(epoll_pwait, "platform/unotify/deathwatch.c"),
@@ -87,8 +92,8 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(mmap, "malloc; base/host/map.c", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
 	ROW_IF(mprotect, "malloc", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
 	ROW(munmap, "malloc; base/host/map.c"),
-	ROW(mremap, "malloc: realloc of large blocks"),
-	ROW(madvise, "malloc: giving memory back; the store"),
+	ROW(mremap, "malloc: realloc of large blocks; base/host/map.c: the same file page at a second place"),
+	ROW(madvise, "malloc: giving memory back; base/host/map.c: the store, guest memory of kvm"),
 	ROW(brk, "malloc"),
 	ROW(getrandom, "base/host/random.c"),
 
@@ -101,4 +106,5 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(rt_sigaction, "abort", 1, ARG(0, EQ, SIGABRT)),
 };
 
-const struct seccomp_table seccomp_sentry = { "sentry", rows, ARRAY_SIZE(rows) };
+const struct seccomp_table seccomp_sentry_common = { "sentry_common", common_rows,
+	                                             ARRAY_SIZE(common_rows), NULL };

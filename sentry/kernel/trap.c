@@ -246,6 +246,12 @@ static void trap_fault(struct task *t, const struct trap *trap)
 {
 	bool memory = trap->fault.signo == SIGSEGV || trap->fault.signo == SIGBUS;
 
+	if (trap->fault.signo == SIGKILL) { /* the platform has no memory left for the page */
+		kernel.counters.hit_memory_limit = true;
+		log_info(CH_TASK, "pid %d: out of memory", t->tid);
+		tgroup_exit(t->tg, SIGKILL);
+		return;
+	}
 	if (memory && mm_fault(t, trap->fault.addr, trap->fault.err)) {
 		task_leave(t, 0);
 		return;

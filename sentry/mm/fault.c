@@ -37,6 +37,7 @@ static bool grow_to(struct task *t, struct mm *mm, struct vma *v, uaddr_t start)
 {
 	struct aspace_op ops[2];
 	unsigned n = mm_arena_release(mm, start, v->start, &ops[0]);
+	int64_t rc;
 
 	ops[n++] = (struct aspace_op){
 		.op = ASPACE_MAP,
@@ -46,10 +47,11 @@ static bool grow_to(struct task *t, struct mm *mm, struct vma *v, uaddr_t start)
 		.len = v->start - start,
 		.flags = v->flags & VMA_NORESERVE ? ASPACE_NORESERVE : 0,
 	};
-	if (mm_apply(t, ops, n, false) < 0)
-		return false;
+	rc = mm_apply(t, ops, n, false);
 	if (n == 2)
 		mm_arena_forget(mm);
+	if (rc < 0)
+		return false;
 	mm_account(mm, v, -1);
 	vma_resize(&mm->vmas, v, start, v->end);
 	mm_account(mm, v, 1);

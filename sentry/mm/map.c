@@ -159,8 +159,6 @@ fail:
 
 static void map_commit(struct mm *mm, struct map_plan *p)
 {
-	if (p->n_ops == 2)
-		mm_arena_forget(mm);
 	if (p->replaced)
 		mm_drop_range(mm, p->start, p->end, &p->spares);
 	vma_insert(&mm->vmas, p->vma);
@@ -180,6 +178,8 @@ int64_t mm_map(struct task *t, const struct mm_map_args *args, bool may_resume)
 		return rc;
 	addr = p.start;
 	rc = mm_apply(t, p.ops, p.n_ops, may_resume);
+	if (p.n_ops == 2)
+		mm_arena_forget(mm);
 	if (rc >= 0)
 		map_commit(mm, &p);
 	else if (p.replaced)
@@ -240,9 +240,9 @@ int64_t mm_unmap(struct task *t, uaddr_t addr, uint64_t len, bool may_resume)
 		return -ENOMEM;
 	ops[n++] = (struct aspace_op){ .op = ASPACE_UNMAP, .addr = addr, .len = end - addr };
 	rc = mm_apply(t, ops, n, may_resume);
+	if (n == 2)
+		mm_arena_forget(mm);
 	if (rc >= 0) {
-		if (n == 2)
-			mm_arena_forget(mm);
 		mm_drop_range(mm, addr, end, &s);
 	}
 	vma_spares_fini(&s);

@@ -25,6 +25,7 @@
 
 /* Of all address spaces. */
 static uint64_t committed_total;
+static struct list all_mms = LIST_INIT(all_mms);
 
 struct mm *mm_create(struct aspace *as)
 {
@@ -38,6 +39,7 @@ struct mm *mm_create(struct aspace *as)
 	}
 	ref_init(&mm->ref);
 	mm->as = as;
+	list_add_tail(&all_mms, &mm->node);
 	mm_set_base(mm, 8 << 20, true);
 	kernel.counters.mms++;
 	return mm;
@@ -59,6 +61,7 @@ void mm_put(struct mm *mm)
 {
 	if (!mm || !ref_put(&mm->ref))
 		return;
+	list_del(&mm->node);
 	committed_total -= mm->committed;
 	vma_tree_fini(&mm->vmas);
 	if (mm->exe) {
@@ -260,6 +263,26 @@ struct mm *mm_fork(struct mm *mm, struct aspace *as)
 		child->exe = file_get(mm->exe);
 	child->as = as;
 	return child;
+}
+
+void mm_file_cut(const struct inode *in, uint64_t size)
+{
+	uint64_t end; /* the first page that is gone begins here */
+	struct mm *mm;
+
+	if (!kernel.plat || !kernel.plat->aspace_cut ||
+	    __builtin_add_overflow(size, PAGE_SIZE - 1, &end))
+		return;
+	end = ROUND_DOWN(end, PAGE_SIZE);
+	list_for_each_entry(mm, &all_mms, node) {
+		for (struct vma *v = mm->as ? vma_first(&mm->vmas) : NULL; v; v = vma_next(v)) {
+			uint64_t keep = end > v->offset ? end - v->offset : 0;
+
+			if (v->file && v->file->inode == in && keep < vma_len(v))
+				kernel.plat->aspace_cut(mm->as, v->start + keep,
+				                        vma_len(v) - keep);
+		}
+	}
 }
 
 struct mm_layout *mm_layout(struct mm *mm)

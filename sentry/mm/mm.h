@@ -14,6 +14,7 @@
 #include "platform/platform.h"
 
 struct file;
+struct inode;
 struct mm;
 struct task;
 
@@ -52,6 +53,9 @@ struct mm_map_args {
 	struct file *file; /* borrowed (a reference is taken); NULL: anonymous */
 	uint64_t offset;   /* page aligned */
 };
+
+/* @in got shorter, to @size: what mappings of it had behind its end is gone, private copies too. */
+void mm_file_cut(const struct inode *in, uint64_t size);
 
 /* All return a result or -errno as the man pages say. With @may_resume they may return
  * SYS_NO_RETURN: the platform has given the result to the guest already. */

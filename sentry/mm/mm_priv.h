@@ -3,11 +3,13 @@
 #ifndef SBX_SENTRY_MM_MM_PRIV_H
 #define SBX_SENTRY_MM_MM_PRIV_H
 
+#include "base/list.h"
 #include "sentry/mm/mm.h"
 #include "sentry/mm/vma.h"
 
 struct mm {
 	struct ref ref;
+	struct list node; /* of all, in mm.c */
 	unsigned users;
 	struct aspace *as; /* owned */
 	struct vma_tree vmas;
@@ -64,7 +66,8 @@ static inline bool mm_meets_reserved(uaddr_t start, uaddr_t end)
 }
 
 /* When the range meets the heap's unused arena: appends the op that gives the arena back, 1; else
- * 0. After the op was done the caller calls mm_arena_forget(). */
+ * 0. After the ops, whether they succeeded or not, the caller calls mm_arena_forget(): what is thought to
+ * be unmapped and is not is replaced when the heap grows. */
 unsigned mm_arena_release(struct mm *mm, uaddr_t start, uaddr_t end, struct aspace_op *op);
 void mm_arena_forget(struct mm *mm);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mremap(2). The platform moves mappings (ASPACE_REMAP) as the host's mremap does. A plain mapping
- * that grows where it is gets the missing piece mapped behind it, which the host joins; one with
- * host-side attributes (advice, an anonymous shared object) is asked to grow in place by an
- * ASPACE_REMAP onto its own address, and is moved when that is refused.
+ * that grows where it is gets the missing piece mapped behind it, which the host joins; so does one of
+ * a file, also when it moves, because not every platform can find more of a file without its fd. Other
+ * memory with host-side attributes (advice, an anonymous shared object) is asked to grow in place by
+ * an ASPACE_REMAP onto its own address, and is moved when that is refused.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -77,11 +78,52 @@ static void insert_moved(struct remap *r, struct vma *new, struct vma_spares *s)
 	vma_merge(&r->mm->vmas, new->start, new->end);
 }
 
-static int move_op(const struct remap *r, const struct vma *new, struct aspace_op *op)
+/* The attributes of @v that the platform keeps, for memory of it that is mapped anew at [start, end). How many ops. */
+static unsigned attribute_ops(const struct vma *v, uaddr_t start, uaddr_t end, struct aspace_op *ops)
 {
-	if (!r->old_len && !r->v->shm)
-		return mm_op_of_vma(new, new->start, new->end, op);
-	*op = (struct aspace_op){
+	static const struct {
+		uint32_t flag;
+		int advice;
+	} attrs[] = {
+		{ VMA_DONTFORK, MADV_DONTFORK },
+		{ VMA_HUGE, MADV_HUGEPAGE },
+		{ VMA_NOHUGE, MADV_NOHUGEPAGE },
+	};
+	unsigned n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(attrs); i++) {
+		if (v->flags & attrs[i].flag)
+			ops[n++] = (struct aspace_op){ .op = ASPACE_ADVISE,
+				                       .fd = -1,
+				                       .addr = start,
+				                       .len = end - start,
+				                       .advice = attrs[i].advice };
+	}
+	return n;
+}
+
+/* The end that a file's mapping grows by, [start, end) of @v: the platform is given the file for it. -errno or how many
+ * ops. */
+static int file_tail_ops(const struct vma *v, uaddr_t start, uaddr_t end, struct aspace_op *ops)
+{
+	int rc = mm_op_of_vma(v, start, end, ops);
+
+	return rc < 0 ? rc : 1 + (int)attribute_ops(v, start, end, ops + 1);
+}
+
+#define MOVE_OPS 5u /* what move_ops() makes at most */
+
+static int move_ops(const struct remap *r, const struct vma *new, struct aspace_op *ops)
+{
+	bool tail = r->v->file && r->new_len > r->old_len;
+	int n = 0;
+
+	/* The move comes last: what fails before it leaves the old place as it was. */
+	if (tail)
+		n = file_tail_ops(new, new->start + r->old_len, new->end, ops);
+	if (n < 0 || (!r->old_len && !r->v->shm))
+		return n;
+	ops[n++] = (struct aspace_op){
 		.op = ASPACE_REMAP,
 		.flags = r->flags & MREMAP_DONTUNMAP ? ASPACE_DONTUNMAP : 0,
 		.prot = r->v->prot,
@@ -89,15 +131,15 @@ static int move_op(const struct remap *r, const struct vma *new, struct aspace_o
 		.addr = r->addr,
 		.len = r->old_len,
 		.new_addr = new->start,
-		.new_len = r->new_len,
+		.new_len = tail ? r->old_len : r->new_len,
 	};
-	return 0;
+	return n;
 }
 
 static int64_t move_to(struct remap *r, uaddr_t to)
 {
 	struct vma_spares s = { .n = 0 };
-	struct aspace_op ops[2];
+	struct aspace_op ops[1 + MOVE_OPS];
 	struct vma *new;
 	unsigned n;
 	int64_t rc = vma_spares_fill(&s, 5);
@@ -111,17 +153,16 @@ static int64_t move_to(struct remap *r, uaddr_t to)
 	new->end = to + r->new_len;
 	new->offset = r->v->offset + (r->addr - r->v->start);
 	n = mm_arena_release(r->mm, to, new->end, &ops[0]);
-	rc = move_op(r, new, &ops[n++]);
-	if (rc == 0)
-		rc = mm_apply(r->t, ops, n, false);
+	rc = move_ops(r, new, &ops[n]);
+	if (rc >= 0)
+		rc = mm_apply(r->t, ops, n + (unsigned)rc, false);
+	if (n)
+		mm_arena_forget(r->mm);
 	if (rc >= 0) {
-		if (n == 2)
-			mm_arena_forget(r->mm);
 		insert_moved(r, new, &s);
 	} else {
 		/* As on Linux the target is gone when the move fails. */
-		if (vma_first_in(&r->mm->vmas, to, to + r->new_len))
-			mm_abandon(r->t, to, to + r->new_len, &s);
+		mm_abandon(r->t, to, to + r->new_len, &s);
 		vma_free(new);
 	}
 	vma_spares_fini(&s);
@@ -157,16 +198,18 @@ static int64_t grow_in_place(struct remap *r)
 {
 	struct vma *v = r->v, *next = vma_next(v);
 	uaddr_t from = v->end, to = r->addr + r->new_len;
-	struct aspace_op ops[2];
+	struct aspace_op ops[1 + MOVE_OPS];
 	unsigned n;
-	int64_t rc;
+	int64_t rc = 1;
 
 	if (r->addr + r->old_len != v->end || to > GUEST_TASK_SIZE || to < from)
 		return -ENOMEM;
 	if (next && next->start - (next->flags & VMA_GROWSDOWN ? STACK_GUARD_GAP : 0) < to)
 		return -ENOMEM;
 	n = mm_arena_release(r->mm, from, to, &ops[0]);
-	if (v->shm || (v->flags & HOST_ATTRIBUTES)) {
+	if (v->file) {
+		rc = file_tail_ops(v, from, to, &ops[n]);
+	} else if (v->shm || (v->flags & HOST_ATTRIBUTES)) {
 		ops[n] = (struct aspace_op){
 			.op = ASPACE_REMAP,
 			.prot = v->prot,
@@ -176,16 +219,20 @@ static int64_t grow_in_place(struct remap *r)
 			.new_addr = r->addr,
 			.new_len = r->new_len,
 		};
-		rc = 0;
 	} else {
 		rc = mm_op_of_vma(v, from, to, &ops[n]);
+		rc = rc < 0 ? rc : 1;
 	}
-	if (rc == 0)
-		rc = mm_apply(r->t, ops, n + 1, false);
-	if (rc < 0)
-		return rc;
+	if (rc >= 0)
+		rc = mm_apply(r->t, ops, n + (unsigned)rc, false);
 	if (n)
 		mm_arena_forget(r->mm);
+	if (rc < 0) {
+		/* Nothing was there before; now the piece may be, without its attributes. */
+		ops[0] = (struct aspace_op){ .op = ASPACE_UNMAP, .addr = from, .len = to - from };
+		(void)mm_apply(r->t, ops, 1, false);
+		return rc;
+	}
 	mm_account(r->mm, v, -1);
 	vma_resize(&r->mm->vmas, v, v->start, to);
 	mm_account(r->mm, v, 1);

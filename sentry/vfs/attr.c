@@ -9,6 +9,7 @@
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
+#include "sentry/mm/mm.h"
 #include "sentry/vfs/perm.h"
 #include "sentry/vfs/vfs.h"
 
@@ -111,6 +112,7 @@ int vfs_setattr(struct task *t, const struct path *p, struct iattr *attr)
 int vfs_truncate(struct task *t, struct inode *in, struct file *f, int64_t size)
 {
 	struct iattr attr = { .valid = ATTR_SIZE, .size = (uint64_t)size };
+	bool shorter = (uint64_t)size < in->size;
 	int err = 0;
 
 	if (size < 0)
@@ -134,9 +136,11 @@ int vfs_truncate(struct task *t, struct inode *in, struct file *f, int64_t size)
 		if (attr.mode != (in->mode & 07777))
 			attr.valid |= ATTR_MODE;
 	}
-	if (err || !attr.valid)
-		return err;
-	return in->ops->setattr ? in->ops->setattr(in, &attr) : -EPERM;
+	if (!err && attr.valid)
+		err = in->ops->setattr ? in->ops->setattr(in, &attr) : -EPERM;
+	if (!err && shorter)
+		mm_file_cut(in, attr.size);
+	return err;
 }
 
 int vfs_statfs(struct super *sb, struct kstatfs *st)

@@ -4,7 +4,7 @@
 needs python3 || { skip cli "no python3"; finish; }
 fresh
 cd "$work" || exit 1
-run() { timeout 40 "$sbx" exec --platform "$p" -w "$work" "$@"; }
+run() { timeout "$(patience 40)" "$sbx" exec --platform "$p" -w "$work" "$@"; }
 status() { # NAME WANTED OPTIONS...
 	s_name=$1 s_want=$2
 	shift 2

@@ -4,6 +4,7 @@
 #	app NAME [SBX-OPTION...] <<'END'	the script, for bash; starts in an empty directory (or a copy of $seed)
 #	check NAME COMMAND...			one line from a command's status
 #	needs PROGRAM... || skip NAME REASON
+#	patience SECONDS			a deadline on the platform $p
 #	finish					the plan; the last line of each test
 set -u
 : "${SBX_BUILDDIR:?names the build directory}"
@@ -12,6 +13,8 @@ platforms=$(echo "${SBX_PLATFORMS:-unotify}" | tr , ' ')
 scratch=$(mktemp -d /var/tmp/sbx-apps.XXXXXX) || exit 1
 trap 'chmod -R u+rwX "$scratch"; rm -rf "$scratch"' EXIT
 trap 'exit 1' HUP INT TERM
+builddir=$SBX_BUILDDIR
+. "$(dirname "$0")/../platforms.sh"
 n=0 failed=0 seed= limit=60
 work=$scratch/work
 ok() { # NAME
@@ -35,6 +38,9 @@ check() { # NAME COMMAND...
 }
 needs() {
 	for prog in "$@"; do command -v "$prog" >/dev/null 2>&1 || return 1; done
+}
+patience() { # SECONDS
+	echo $(($1 * $(platform_slowness "$p")))
 }
 finish() {
 	echo "1..$n"
@@ -61,7 +67,8 @@ app() { # NAME [SBX-OPTION...] <SCRIPT
 	echo "status $rc" >>"$scratch/native"
 	for p in $platforms; do
 		fresh
-		timeout $((limit + 30)) "$sbx" exec --platform "$p" -t "$limit" -w "$work" "$@" -- bash -c "$script" \
+		slow=$(platform_slowness "$p")
+		timeout $((limit * slow + 30)) "$sbx" exec --platform "$p" -t $((limit * slow)) -w "$work" "$@" -- bash -c "$script" \
 			>"$scratch/out" 2>"$scratch/err" </dev/null
 		echo "status $?" >>"$scratch/out"
 		if cmp -s "$scratch/native" "$scratch/out"; then

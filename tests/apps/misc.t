@@ -30,7 +30,7 @@ cat; read x; echo $?; rm -i big; ls big; cp -i big big2; python3 -c 'input()' 2>
 END
 for p in $platforms; do
 	fresh
-	run() { timeout 50 "$sbx" exec --platform "$p" -w "$work" "$@"; }
+	run() { timeout "$(patience 50)" "$sbx" exec --platform "$p" -w "$work" "$@"; }
 	if needs npm; then
 		run -t 45 -- npm init >"$scratch/out" 2>&1 </dev/null
 		check "$p: npm init ends by itself" test -s "$work/package.json"

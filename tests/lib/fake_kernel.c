@@ -17,6 +17,7 @@
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/timer.h"
 #include "sentry/kernel/uaccess.h"
+#include "sentry/mm/mm.h"
 #include "sentry/vfs/epoll.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/locks.h"
@@ -154,6 +155,10 @@ const struct file_ops fifo_file_ops;
 int64_t fifo_open(struct task *t, struct inode *in, struct file *f)
 {
 	return 0;
+}
+
+void mm_file_cut(const struct inode *in, uint64_t size)
+{
 }
 
 int64_t memfd_fcntl(struct task *t, struct file *f, int cmd, uint64_t arg)

@@ -246,8 +246,18 @@ static int fake_resume(struct vcpu_ctx *ctx)
 	return 0;
 }
 
+uaddr_t fake_cut_at;
+uint64_t fake_cut_len;
+
+static void fake_cut(struct aspace *as, uaddr_t addr, uint64_t len)
+{
+	fake_cut_at = addr;
+	fake_cut_len += len;
+}
+
 static const struct platform_ops fake_platform_ops = {
 	.name = "fake",
+	.aspace_cut = fake_cut,
 	.aspace_apply = fake_apply,
 	.aspace_put = fake_aspace_put,
 	.write = fake_write,

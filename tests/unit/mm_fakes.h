@@ -45,6 +45,10 @@ extern unsigned fake_writes;
 extern int fake_deny_write_rc;
 extern int fake_sealed;         /* this file may not be mapped shared and writable */
 
+/* What the platform was told by aspace_cut(): the last address, the sum of all lengths. */
+extern uaddr_t fake_cut_at;
+extern uint64_t fake_cut_len;
+
 /* Sets all up: kernel, task with an empty mm, limits infinite. */
 void fakes_init(void);
 

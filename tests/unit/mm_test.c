@@ -198,6 +198,12 @@ static void test_brk(void)
 	fake_fail_in = 1;
 	t->tg->rlim[RLIMIT_DATA].cur = UINT64_MAX;
 	tap_eq(mm_brk(t, start + 30 * MIB), (int64_t)(start + 18 * PAGE_SIZE), "the host has no memory");
+	mm_brk(t, start + 22 * PAGE_SIZE); /* and a new arena */
+	fake_fail_in = 2;
+	tap_eq(map(ROUND_UP(start, PAGE_SIZE) + 40 * PAGE_SIZE, PAGE_SIZE, PROT_READ, MM_MAP_FIXED), -ENOMEM,
+	       "a mapping in the arena fails after the arena was given back");
+	mm_brk(t, start + 25 * PAGE_SIZE);
+	tap_ok(host_page(start + 24 * PAGE_SIZE), "the heap that grows then has memory");
 }
 
 static void test_files(void)
@@ -290,6 +296,56 @@ static void test_fork(void)
 	tap_eq(kernel.counters.mms, 0, "no address space is left");
 }
 
+static void test_file_cut(void)
+{
+	struct mm_map_args args = { .len = 4 * PAGE_SIZE, .prot = PROT_READ, .file = &fake_files[0] };
+	int64_t a;
+
+	fakes_init();
+	fake_file_init(0, O_RDONLY);
+	fake_file_init(1, O_RDONLY);
+	args.offset = 2 * PAGE_SIZE;
+	a = mm_map(t, &args, false);
+	fake_cut_len = 0;
+	mm_file_cut(&fake_inodes[1], 0);
+	mm_file_cut(&fake_inodes[0], 6 * PAGE_SIZE);
+	mm_file_cut(&fake_inodes[0], 5 * PAGE_SIZE + 1);
+	mm_file_cut(&fake_inodes[0], UINT64_MAX);
+	tap_eq(fake_cut_len, 0, "nothing of a mapping lies behind the end of its file");
+	mm_file_cut(&fake_inodes[0], 4 * PAGE_SIZE + 1);
+	tap_ok(fake_cut_at == (uaddr_t)a + 3 * PAGE_SIZE && fake_cut_len == PAGE_SIZE, "a page does");
+	mm_file_cut(&fake_inodes[0], 1);
+	tap_ok(fake_cut_at == (uaddr_t)a && fake_cut_len == 5 * PAGE_SIZE, "all of it does");
+}
+
+/* The platform is given the file for what grows. */
+static void test_remap_file(void)
+{
+	struct mm_map_args args = { .len = 2 * PAGE_SIZE, .prot = PROT_READ, .file = &fake_files[0] };
+	struct host_page *p;
+	int64_t a, b;
+
+	fakes_init();
+	fake_file_init(0, O_RDONLY);
+	args.offset = 3 * PAGE_SIZE;
+	a = mm_map(t, &args, false);
+	map((uaddr_t)a + 2 * PAGE_SIZE, PAGE_SIZE, PROT_READ, MM_MAP_FIXED);
+	mm_advise(t, (uaddr_t)a, 2 * PAGE_SIZE, MADV_DONTFORK, false);
+	b = mm_remap(t, (uaddr_t)a, 2 * PAGE_SIZE, 4 * PAGE_SIZE, MREMAP_MAYMOVE, 0);
+	p = b > 0 ? host_page((uaddr_t)b + 3 * PAGE_SIZE) : NULL;
+	tap_ok(b != a && p && p->fd == 100 && p->offset == FAKE_MAP_OFFSET + 6 * PAGE_SIZE,
+	       "a file's mapping moves and grows");
+	p = b > 0 ? host_page((uaddr_t)b) : NULL;
+	tap_ok(p && p->fd == 100 && p->offset == FAKE_MAP_OFFSET + 3 * PAGE_SIZE && !host_page((uaddr_t)a),
+	       "... with what it had");
+	tap_eq(t->mm->vmas.count, 2, "... as one mapping");
+	tap_eq(mm_remap(t, (uaddr_t)b, 4 * PAGE_SIZE, 5 * PAGE_SIZE, 0, 0) < 0,
+	       host_page((uaddr_t)b + 4 * PAGE_SIZE) == NULL, "or grows where it is");
+	fake_fail_in = 2;
+	tap_eq(mm_remap(t, (uaddr_t)b, PAGE_SIZE, 9 * PAGE_SIZE, MREMAP_MAYMOVE, 0), -ENOMEM, "fails half-way");
+	tap_ok(host_page((uaddr_t)b), "... and leaves what was there");
+}
+
 static void test_remap_shared(void)
 {
 	int64_t a, b;
@@ -355,6 +411,8 @@ int main(void)
 	test_files();
 	test_stack();
 	test_fork();
+	test_file_cut();
+	test_remap_file();
 	test_remap_shared();
 	test_maps_text();
 	return tap_done();

@@ -728,6 +728,75 @@ static void leader_test(long unused)
 		CALL(__NR_exit);
 }
 
+static volatile uint64_t turns[8], over, mistakes;
+
+static void count_turns(long i)
+{
+	while (!over)
+		turns[i]++;
+}
+
+/* More threads that never make a call than there are processors, and one that does. */
+static void fair_test(long n)
+{
+	long i, rounds;
+
+	for (i = 0; i < n; i++)
+		start_thread((int)i, count_turns, i);
+	if (n == 8)
+		count_turns(0); /* for ever */
+	for (rounds = 0; rounds < 100000; rounds++) {
+		CALL(H_RET, rounds);
+		for (i = 0; i < n && turns[i]; i++)
+			;
+		if (i == n)
+			break;
+	}
+	CHECK(rounds < 100000, "every thread has its turn");
+	for (i = 0; i < n; i++)
+		turns[i] = 0;
+	for (i = 0; i < n; i++)
+		while (!turns[i])
+			CALL(__NR_sched_yield);
+	CHECK(1, "and has it again");
+	over = 1;
+	CALL(H_ALONE);
+}
+
+/* Vector registers and mxcsr of its own, over time slices. */
+static void keep_state(long i)
+{
+	struct ymm y = { { (uint64_t)i, 2, 3, (uint64_t)i << 32 } }, z;
+	const uint32_t csr = 0x1f80 | (uint32_t)(i & 3) << 13;
+	uint32_t csr_now;
+
+	put_ymm(&y);
+	__asm__ volatile("ldmxcsr %0" : : "m"(csr));
+	while (!over) {
+		get_ymm(&z);
+		__asm__ volatile("stmxcsr %0" : "=m"(csr_now));
+		if (z.v[0] != y.v[0] || z.v[3] != y.v[3] || csr_now != csr || read_fs() != 0x1000 + (uint64_t)i)
+			mistakes++;
+		turns[i]++;
+	}
+}
+
+static void keep_test(long n)
+{
+	for (long i = 0; i < n; i++)
+		start_thread((int)i, keep_state, i);
+	for (long round = 0; round < 5; round++) {
+		for (long i = 0; i < n; i++)
+			turns[i] = 0;
+		for (long i = 0; i < n; i++)
+			while (!turns[i])
+				CALL(H_FPU, 0);
+	}
+	over = 1;
+	CALL(H_ALONE);
+	CHECK(mistakes == 0, "state of threads is kept over time slices");
+}
+
 static void (*const programs[])(long) = {
 	[G_HELLO] = hello,
 	[G_NOP] = nop,
@@ -757,6 +826,8 @@ static void (*const programs[])(long) = {
 	[G_ORPHANS] = orphans,
 	[G_LEADER] = leader_test,
 	[G_BAD_REGS] = bad_regs_test,
+	[G_FAIR] = fair_test,
+	[G_KEEP] = keep_test,
 };
 
 void guest_main(long program, long arg)

@@ -56,6 +56,8 @@ enum guest_program {
 	G_ORPHANS,
 	G_LEADER,
 	G_BAD_REGS,
+	G_FAIR,
+	G_KEEP,
 };
 
 #endif

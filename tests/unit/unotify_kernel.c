@@ -20,7 +20,7 @@ struct gtask {
 };
 
 struct tiny_kernel tk;
-const struct platform_ops *const ops = &unotify_platform_ops;
+const struct platform_ops *ops = &unotify_platform_ops;
 static struct gtask tasks[MAX_TASKS];
 static int n_groups, high_task;
 
@@ -506,9 +506,18 @@ static void on_idle(void *arg)
 {
 	interrupt_all();
 	__atomic_store_n(&tk.idle_seen, __atomic_load_n(&tk.idle_posted, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+	if (tk.stop_at && tk.idle_seen >= tk.stop_at)
+		ops->stop(tk.plat);
 }
 
 const struct platform_up tk_up = { on_trap, on_idle };
+
+void tk_end(void)
+{
+	for (int i = 0; i < high_task; i++)
+		if (tasks[i].live)
+			task_end(&tasks[i]);
+}
 
 void tk_reset(void)
 {

@@ -25,17 +25,20 @@ struct tiny_kernel {
 	bool skipping;           /* go on after a fault */
 	bool spinning;           /* G_SPIN is to be let go after INTERRUPTS */
 	bool quiet;              /* no lines but failures */
+	uint64_t stop_at;        /* idle that has seen so much ends run() */
 	uint64_t idle_seen, idle_posted; /* atomic: what idle has seen of posted */
 	int (*find_stub)(void);  /* a host pid */
 };
 
 extern struct tiny_kernel tk;
 extern const struct platform_up tk_up;
-extern const struct platform_ops *const ops;
+extern const struct platform_ops *ops; /* unotify's, unless the test says otherwise */
 
 void tk_reset(void);
 /* A fresh context with a program, not yet run. 0 or -errno. */
 int tk_load(long program, long arg);
+/* Destroys all contexts, in whatever state they are. */
+void tk_end(void);
 /* Runs a program to its end. */
 int tk_run(long program, long arg);
 

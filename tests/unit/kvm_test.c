@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kvm platform under the tiny kernel of unotify_test, with the same guest programs where they do not speak of
+ * stubs. Skips where the host has no KVM.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/lib/tap.h"
+#include "tests/unit/unotify_guest.h"
+#include "tests/unit/unotify_kernel.h"
+
+extern const char guest_image[], guest_image_end[];
+
+static struct platform_info info;
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static bool start(void)
+{
+	struct platform_config cfg = { .stub_fd = -1, .max_contexts = MAX_TASKS };
+	struct sbx_err err;
+	uint64_t t0 = now_ns();
+
+	tk_reset();
+	if (!tap_ok(ops->start(&cfg, &tk_up, NULL, &tk.plat, &err) == 0, "%s: starts", tk.mode)) {
+		printf("# %s\n", err.msg);
+		return false;
+	}
+	ops->info(tk.plat, &info);
+	printf("# note %s: start %llu us, vdso %#llx '%s'\n", tk.mode, (unsigned long long)(now_ns() - t0) / 1000,
+	       (unsigned long long)ops->vdso(tk.plat), info.note);
+	return true;
+}
+
+static bool ticking;
+
+static void *ticker_main(void *arg)
+{
+	while (__atomic_load_n(&ticking, __ATOMIC_SEQ_CST)) {
+		usleep(2000);
+		ops->wake(tk.plat);
+	}
+	return NULL;
+}
+
+static void test_spin(void)
+{
+	pthread_t th;
+
+	tk.spinning = ticking = true;
+	pthread_create(&th, NULL, ticker_main, NULL);
+	tk_run(G_SPIN, 0);
+	__atomic_store_n(&ticking, false, __ATOMIC_SEQ_CST);
+	pthread_join(th, NULL);
+	tap_ok(tk.n_interrupts >= INTERRUPTS, "%s: interrupts came", tk.mode);
+	printf("# note %d interrupts\n", tk.n_interrupts);
+}
+
+/* Each wake-up must be followed by an idle call, whatever the workers do. */
+static void *waker_main(void *arg)
+{
+	uint64_t n = *(const uint64_t *)arg, lost = 0;
+
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t t0 = now_ns();
+
+		__atomic_store_n(&tk.idle_posted, i, __ATOMIC_SEQ_CST);
+		ops->wake(tk.plat);
+		/* Every few rounds without a wait, so that wake-ups overlap. */
+		while (i % 4 == 0 && !lost && __atomic_load_n(&tk.idle_seen, __ATOMIC_SEQ_CST) < i) {
+			sched_yield();
+			lost = now_ns() - t0 > 10 * NSEC_PER_SEC ? i : 0;
+		}
+	}
+	return (void *)lost;
+}
+
+static void test_wake(long program, long arg, const char *what)
+{
+	uint64_t n = 3000;
+	pthread_t th;
+	void *lost;
+
+	tap_eq(tk_load(program, arg), 0, "%s: load", tk.mode);
+	tk.idle_seen = tk.idle_posted = 0;
+	tk.stop_at = n;
+	pthread_create(&th, NULL, waker_main, &n);
+	tap_eq(ops->run(tk.plat), 0, "%s: run", tk.mode);
+	pthread_join(th, &lost);
+	tk.stop_at = 0;
+	tap_ok(!lost, "%s: no wake-up is lost with %s", tk.mode, what);
+	tk_end();
+	tap_eq(tk.n_live, 0, "%s: contexts are destroyed while they run", tk.mode);
+}
+
+static void test_scheduling(void)
+{
+	tk_run(G_FAIR, 1);
+	tk_run(G_FAIR, 6);
+	tk_run(G_KEEP, 2);
+	tk_run(G_KEEP, 6);
+	test_wake(G_NOP, 1 << 30, "a busy worker");
+	test_wake(G_SLEEP, 1 << 30, "sleeping workers");
+	test_wake(G_FAIR, 8, "guests that spin");
+	tk_run(G_HELLO, 0);
+	tap_eq(tk.results[0], 1, "%s: and goes on", tk.mode);
+}
+
+static void test_programs(void)
+{
+	tk_run(G_HELLO, 0);
+	tap_eq(tk.results[0], 1, "%s: getppid", tk.mode);
+	tk_run(G_VALUES, 0);
+	tk_run(G_FORK, 0);
+	tap_eq(tk.results[1], 1, "%s: the child of fork has ymm and its own memory", tk.mode);
+	tk_run(G_THREAD, 0);
+	tk_run(G_VM, 0);
+	tk_run(G_REGS, 0);
+	tk_run(G_BAD_REGS, 0);
+	tap_ok(tk.n_faults == 1 && tk.results[21] == SIGSEGV, "%s: a bad rip is a fault of the guest", tk.mode);
+	tk_run(G_FPU, 0);
+	tk.skipping = true;
+	tk_run(G_FAULT, 0);
+	tk.skipping = false;
+	tap_ok(tk.n_faults == 5 && tk.fault_signals[0] == SIGSEGV && tk.fault_signals[1] == SIGILL &&
+	       tk.fault_signals[2] == SIGFPE && tk.fault_signals[3] == SIGTRAP && tk.fault_signals[4] == SIGSEGV,
+	       "%s: faults are told", tk.mode);
+	test_spin();
+	tk_run(G_EXEC, 0);
+	tk_run(G_EXEC, 1);
+	tk_run(G_PARK, 20);
+	tk_run(G_PARK, 200);
+	tk_run(G_MM, 0);
+	tk_run(G_EXIT_GROUP, 0);
+	tk_run(G_EXIT_GROUP, 1);
+	tk_run(G_LEADER, 0);
+	tap_eq(tk.results[6], 1, "%s: a thread outlives its leader", tk.mode);
+	tk_run(G_STRESS, 0);
+	tap_ok(tk.results[10] == 0 && tk.results[11] == 0 && tk.results[12] == 0 && tk.results[13] == 0,
+	       "%s: four threads under interrupts see no mistake", tk.mode);
+	printf("# note %d interrupts, wrong: %ld %ld %ld %ld\n", tk.n_interrupts, tk.results[10], tk.results[11],
+	       tk.results[12], tk.results[13]);
+}
+
+int main(void)
+{
+	static char file[FILE_LEN];
+	struct sbx_err err;
+
+	ops = &kvm_platform_ops;
+	tk.mode = "kvm";
+	if (ops->prepare(&err)) {
+		printf("1..0 # SKIP %s\n", err.msg);
+		return 0;
+	}
+	tk.code_fd = memfd_create("code", MFD_CLOEXEC);
+	tk.file_fd = memfd_create("file", MFD_CLOEXEC);
+	memset(file, 'f', sizeof(file));
+	if (write(tk.code_fd, guest_image, (size_t)(guest_image_end - guest_image)) < 0 ||
+	    ftruncate(tk.code_fd, GUEST_IMAGE) < 0 || write(tk.file_fd, file, sizeof(file)) < 0)
+		return 1;
+	if (start()) {
+		test_programs();
+		test_scheduling();
+		ops->destroy(tk.plat);
+		tap_ok(start(), "starts again");
+		ops->destroy(tk.plat);
+	}
+	return tap_done();
+}

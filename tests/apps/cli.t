@@ -71,6 +71,11 @@ for p in $platforms; do
 	check "$p: waiting for input" grep -q '"status":"timeout".*"waiting_for_input":true' out
 	json 'background processes' 'len(r["background"]) >= 1 and "sleep" in r["background"][0]["cmd"]' -- sh -c 'setsid sleep 25 >/dev/null 2>&1 & sleep 0.2'
 	json 'changes' 'any(c["op"] == "A" and c["path"].endswith("/added") for c in r["changes"]) and any(c["op"] == "M" and c["path"].endswith("/plain") for c in r["changes"])' --cow -- sh -c 'echo 1 > added; echo 2 >> plain'
+	json 'changes of a guest that is stopped' 'r["status"] == "timeout" and [c["path"] for c in r["changes"] if "late" in c["path"]] == ["'"$work"'/late"] and not r["truncated"].get("changes")' --cow -t 1.5 -- sh -c 'echo 1 > late; while :; do :; done'
+	json 'many changes' 'len([c for c in r["changes"] if "/many/" in c["path"]]) == 3000' --cow -- sh -c 'mkdir many; cd many; i=0; while [ $i -lt 3000 ]; do : >a-name-of-which-a-few-thousand-are-more-than-a-message-holds.$i; i=$((i + 1)); done'
+	json 'no changes' 'r["changes"] == []' --cow -- true
+	refused '--keep is refused' --keep -- true
+	check "$p: and why" grep -q 'not built' err
 	mark=$((60 + $$ % 1000)).$$
 	run -t 1 -- sh -c "(setsid sh -c 'sleep $mark & exec sleep $mark' &) ; sleep $mark" >out 2>err </dev/null
 	same 'a timeout kills daemons too' "$(ps -eo args | grep -c "[s]leep $mark")" 0

@@ -61,7 +61,9 @@ struct run {
 	char gofer_error[300];
 	bool started;      /* the sentry said so */
 	bool start_failed; /* with res->exit_code and message set */
-	bool exited;       /* the sentry reported the program's end */
+	bool exited;       /* the sentry reported the program's end, before we stopped it */
+	bool reported;     /* the sentry made its last report, of either */
+	size_t change_bytes; /* kept so far */
 	int wait_status;
 	bool hit_tasks, hit_disk, hit_memory, hit_cpu, banned;
 	uint64_t t_start, t_wall, t_idle, t_sample, t_grace; /* monotonic ns; NEVER */
@@ -69,7 +71,11 @@ struct run {
 
 uint64_t now_ns(void);
 
-/* Stops the sandbox: the sentry is killed, everything else follows. The first reason counts. */
+/*
+ * Stops the sandbox; the first reason counts. For a deadline or a limit the sentry gets a moment to
+ * kill its guest and report what that changed; else, and after that, it is killed, and everything
+ * else follows.
+ */
 void run_stop(struct run *r, enum stop_reason why);
 void run_fail(struct run *r, const char *failure); /* @failure is borrowed */
 

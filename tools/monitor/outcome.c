@@ -137,6 +137,14 @@ static void blame_memory(struct run *r)
 	}
 }
 
+/* The list of changes would be taken for complete. */
+static void say_unknown(struct run *r)
+{
+	size_t n = strlen(r->res->message);
+
+	snprintf(r->res->message + n, sizeof(r->res->message) - n, "%sWhat it changed is not known.", n ? " " : "");
+}
+
 void run_outcome(struct run *r)
 {
 	set_usage(r);
@@ -151,4 +159,6 @@ void run_outcome(struct run *r)
 		                                                           : RUN_EXITED;
 	else
 		sentry_died(r);
+	if (r->started && !r->start_failed && !r->reported)
+		say_unknown(r);
 }

@@ -170,8 +170,14 @@ int64_t sys_gettimeofday(struct task *t, const struct sysargs *a)
 
 int64_t sys_time(struct task *t, const struct sysargs *a)
 {
-	int64_t now = (int64_t)(clock_real_ns() / NSEC_PER_SEC);
+	uint64_t ns = 0;
+	int64_t now;
+	/* Linux: the coarse clock's, as the times of files. */
+	int r = clock_read(t, CLOCK_REALTIME_COARSE, &ns);
 
+	if (r < 0)
+		return r;
+	now = (int64_t)(ns / NSEC_PER_SEC);
 	if (ARG_PTR(a, 0) && copy_out(t, ARG_PTR(a, 0), &now, sizeof(now)) < 0)
 		return -EFAULT;
 	return now;

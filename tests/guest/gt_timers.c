@@ -303,7 +303,48 @@ static void many_timers(void)
 	WAIT_FOR(hits == 200);
 }
 
+static int64_t clock_by(bool by_call, int clock)
+{
+	struct timespec ts = { 0 };
+
+	if (by_call)
+		CHECK_OK(syscall(SYS_clock_gettime, clock, &ts));
+	else
+		CHECK_OK(clock_gettime(clock, &ts));
+	return ts.tv_sec * 1000000000ll + ts.tv_nsec;
+}
+
+/* The library's way, which may do without a call, and the call itself tell the same time. */
+static void two_ways_to_the_time(void)
+{
+	static const int clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_TAI, CLOCK_MONOTONIC_RAW,
+				      CLOCK_REALTIME_COARSE, CLOCK_MONOTONIC_COARSE };
+	int64_t end = gt_now_ms() + 300, last[16] = { 0 };
+	struct timeval tv;
+	int apart = 0;
+
+	for (unsigned i = 0; gt_now_ms() < end || i < 100; i++) {
+		int clock = clocks[i % (sizeof(clocks) / sizeof(*clocks))];
+		int64_t before = clock_by(true, clock), t = clock_by(false, clock), after = clock_by(true, clock);
+
+		/* Some microseconds are allowed, and once in a while more, when the host's clock is put right. */
+		apart += t < before - 50000 || t > after + 50000;
+		CHECK(t >= last[clock] || clock == CLOCK_REALTIME || clock == CLOCK_TAI);
+		last[clock] = t;
+	}
+	CHECK(apart <= 2);
+	for (int i = 0; i < 100; i++) {
+		time_t a = time(NULL), b = syscall(SYS_time, NULL), c = time(NULL);
+
+		CHECK(a <= b && b <= c);
+		CHECK_OK(gettimeofday(&tv, NULL));
+		CHECK(tv.tv_sec >= c && tv.tv_sec - c <= 1);
+		gt_sleep_ms(1);
+	}
+}
+
 static const struct gt_case cases[] = {
+	{ "two_ways_to_the_time", two_ways_to_the_time },
 	{ "clocks", clocks },
 	{ "sleep_hostile", sleep_hostile },
 	{ "remainders", remainders },

@@ -4,6 +4,7 @@
  * process made, no socket, no memory executable. New names cannot have set-id bits and no device
  * node can be made.
  */
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -19,11 +20,13 @@ static const struct seccomp_row rows[] = {
 	ROW(openat2, "node.c: walk; reopen.c; ops_open.c: create"),
 	ROW(close, "base/host/file.c: host_close"),
 	ROW(statx, "base/host/at.c: attributes"),
-	ROW(newfstatat, "base/host/file.c: host_fstat"),
 	ROW(fstatfs, "ops_walk.c: statfs; grant.c: is_pseudo"),
 	ROW(readlinkat, "ops_walk.c: readlink"),
 	ROW(getdents64, "ops_dir.c: readdir"),
 	ROW(lseek, "ops_dir.c: cookies"),
+	ROW(inotify_add_watch, "watch.c: directories of live grants"),
+	ROW(inotify_rm_watch, "watch.c"),
+	ROW(read, "watch.c: events; what is open otherwise is O_PATH, a socket, or on its way to the sentry"),
 	ROW(symlinkat, "ops_change.c"),
 	ROW(linkat, "ops_change.c"),
 	ROW(unlinkat, "ops_change.c"),
@@ -46,6 +49,7 @@ static const struct seccomp_row rows[] = {
 	ROW(rt_sigprocmask, "abort"),
 	ROW(exit_group, "the end"),
 	ROW_IF(mmap, "malloc", 1, ARG(2, MASKED_EQ, PROT_EXEC, 0)),
+	ROW_IF(newfstatat, "base/host/file.c: host_fstat", 1, ARG(3, EQ, AT_EMPTY_PATH)),
 	ROW_IF(mkdirat, "ops_change.c; no set-id bits", 1, ARG(2, MASKED_EQ, 06000, 0)),
 	ROW_IF(fchmodat, "ops_change.c; no set-id bits", 1, ARG(2, MASKED_EQ, 06000, 0)),
 	ROW_IF(mknodat, "ops_change.c: FIFO", 1, ARG(2, MASKED_EQ, S_IFMT | 06000, S_IFIFO)),

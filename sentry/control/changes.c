@@ -19,8 +19,19 @@ struct collect {
 	size_t at_len;
 	char **mounts; /* where something is mounted: owned */
 	size_t n_mounts;
+	Sbx__Control__EmptyDir *const *made;
+	size_t n_made;
 	int err;
 };
+
+static bool made_for_guest(const struct collect *k, const char *path)
+{
+	for (size_t i = 0; i < k->n_made; i++) {
+		if (!strcmp(k->made[i]->path, path))
+			return true;
+	}
+	return false;
+}
 
 /* Is @path the place of a mount, or on the way to one? Such directories were made for it, not by the guest. */
 static bool leads_to_mount(const struct collect *k, const char *path)
@@ -112,7 +123,7 @@ static bool collect_one(const struct overlay_change *oc, void *arg)
 		k->err = -ENOMEM;
 		return false;
 	}
-	if (S_ISDIR(oc->mode) && oc->op != 'D' && leads_to_mount(k, c->path)) {
+	if (S_ISDIR(oc->mode) && oc->op != 'D' && (leads_to_mount(k, c->path) || made_for_guest(k, c->path))) {
 		free(c);
 		return true;
 	}
@@ -147,9 +158,22 @@ static int collect_mounts(struct collect *k, bool root)
 	return r ? r : k->err;
 }
 
-int change_list_fill(struct change_list *l, size_t budget)
+size_t change_list_chunk(const struct change_list *l, size_t first, size_t budget)
 {
-	struct collect k = { .list = l };
+	size_t n = 0, cost;
+
+	for (; first + n < l->n; n++) {
+		cost = strlen(l->v[first + n]->path) + CHANGE_OVERHEAD;
+		if (n && cost > budget)
+			break;
+		budget -= MIN(cost, budget);
+	}
+	return n;
+}
+
+int change_list_fill(struct change_list *l, size_t budget, Sbx__Control__EmptyDir *const *made, size_t n_made)
+{
+	struct collect k = { .list = l, .made = made, .n_made = n_made };
 	int r;
 
 	*l = (struct change_list){ .budget = budget };

@@ -2,6 +2,7 @@
 #include "sentry/control/control.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,15 @@
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/vfs/dentry.h"
+#include "sentry/vfs/vfs.h"
 
 #define BACKGROUND_MAX    64                   /* processes named in the result */
 #define BACKGROUND_BUDGET (WIRE_MSG_MAX / 4)   /* bytes of their names: the guest chooses those */
-#define CHANGES_BUDGET    (WIRE_MSG_MAX * 5 / 8)
+#define CHANGES_PER_MESSAGE (WIRE_MSG_MAX / 2)
 
 static uint8_t send_buf[WIRE_MSG_MAX];
-static bool want_counters;
+static const Sbx__Control__SentryConfig *config;
+static bool reported; /* the last message was sent, or is being made */
 
 static void send_message(const Sbx__Control__Message *msg)
 {
@@ -54,15 +57,18 @@ int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], int *disk, st
 	for (int i = 0; i < 3; i++)
 		stdio[i] = fds[i];
 	*disk = n == 4 ? fds[3] : -1;
-	want_counters = msg->sentry_config->counters;
+	config = msg->sentry_config;
 	*cfg = msg->sentry_config; /* never freed: it lives as long as the process */
 	return 0;
 }
 
+static void report_end(int wait_status, bool stop);
+
 static void handle_signal(const Sbx__Control__Signal *s)
 {
 	if (s->signo <= 0 || s->signo > NSIG_LINUX) {
-		kernel_shutdown();
+		report_end(SIGKILL, true);
+		kernel_shutdown(); /* when the end was reported before */
 		return;
 	}
 	if (kernel.first)
@@ -141,7 +147,7 @@ static void report_waiting(bool waiting)
 	send_message(&m);
 }
 
-/* What still runs beside the first process. */
+/* What still runs beside the first process. The names are the caller's to free: the processes may not live as long. */
 static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Background **ptr, unsigned cap)
 {
 	size_t budget = BACKGROUND_BUDGET;
@@ -153,7 +159,9 @@ static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Back
 			continue;
 		sbx__control__background__init(&bg[n]);
 		bg[n].pid = (uint32_t)tg->tgid;
-		bg[n].cmd = tg->exe_path && strlen(tg->exe_path) < budget ? tg->exe_path : (char *)"";
+		bg[n].cmd = strdup(tg->exe_path && strlen(tg->exe_path) < budget ? tg->exe_path : "");
+		if (!bg[n].cmd)
+			break;
 		budget -= strlen(bg[n].cmd);
 		ptr[n] = &bg[n];
 		n++;
@@ -174,41 +182,82 @@ static void counters_json(char *buf, size_t cap)
 		 (unsigned long long)k->store_bytes, (unsigned long long)k->store_inodes);
 }
 
-static void report_exited(int wait_status)
+/* Returns how many found no room. */
+static uint64_t send_changes(void)
+{
+	struct change_list l;
+	uint64_t dropped;
+
+	if (change_list_fill(&l, CHANGES_BUDGET, config->make_dirs, config->n_make_dirs))
+		log_warn(CH_CORE, "not all changes could be collected");
+	for (size_t at = 0, n; at < l.n; at += n) {
+		Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+		Sbx__Control__Changes c = SBX__CONTROL__CHANGES__INIT;
+
+		n = change_list_chunk(&l, at, CHANGES_PER_MESSAGE);
+		c.changes = l.v + at;
+		c.n_changes = n;
+		m.m_case = SBX__CONTROL__MESSAGE__M_CHANGES;
+		m.changes = &c;
+		send_message(&m);
+	}
+	dropped = l.dropped;
+	change_list_fini(&l);
+	return dropped;
+}
+
+static void fill_counts(Sbx__Control__Exited *e)
+{
+	uint64_t user, sys;
+
+	kernel_cpu_times(&user, &sys);
+	e->cpu_user_ms = user / 1000000;
+	e->cpu_sys_ms = sys / 1000000;
+	e->tasks_peak = kernel.counters.tasks_peak;
+	e->store_bytes = kernel.counters.store_bytes;
+	e->hit_task_limit = kernel.counters.hit_task_limit;
+	e->hit_disk_limit = kernel.counters.hit_disk_limit;
+	e->hit_memory_limit = kernel.counters.hit_memory_limit;
+	e->hit_cpu_limit = kernel.counters.hit_cpu_limit;
+	e->banned = exec_policy_hit();
+}
+
+/* The last message. @stop: what still runs is listed, and killed before its changes are collected. */
+static void report_end(int wait_status, bool stop)
 {
 	char counters[512];
 	Sbx__Control__Background bg[BACKGROUND_MAX], *bg_ptr[BACKGROUND_MAX];
 	Sbx__Control__Exited e = SBX__CONTROL__EXITED__INIT;
 	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
-	struct change_list changes;
-	uint64_t user, sys;
 
-	kernel_cpu_times(&user, &sys);
+	if (reported)
+		return;
+	reported = true;
+	if (vfs_settle)
+		vfs_settle();
+	if (vfs_drop_ahead)
+		vfs_drop_ahead();
 	e.wait_status = wait_status;
-	e.cpu_user_ms = user / 1000000;
-	e.cpu_sys_ms = sys / 1000000;
-	e.tasks_peak = kernel.counters.tasks_peak;
-	e.store_bytes = kernel.counters.store_bytes;
-	e.hit_task_limit = kernel.counters.hit_task_limit;
-	e.hit_disk_limit = kernel.counters.hit_disk_limit;
-	e.hit_memory_limit = kernel.counters.hit_memory_limit;
-	e.hit_cpu_limit = kernel.counters.hit_cpu_limit;
-	e.banned = exec_policy_hit();
-	if (want_counters) {
+	fill_counts(&e);
+	if (config->counters) {
 		counters_json(counters, sizeof(counters));
 		e.counters = counters;
 	}
 	e.n_background = list_background(bg, bg_ptr, BACKGROUND_MAX);
 	e.background = bg_ptr;
-	if (change_list_fill(&changes, CHANGES_BUDGET))
-		log_warn(CH_CORE, "not all changes could be collected");
-	e.n_changes = changes.n;
-	e.changes = changes.v;
-	e.changes_dropped = changes.dropped;
+	if (stop)
+		kernel_shutdown();
+	e.changes_dropped = send_changes();
 	m.m_case = SBX__CONTROL__MESSAGE__M_EXITED;
 	m.exited = &e;
 	send_message(&m);
-	change_list_fini(&changes);
+	for (unsigned i = 0; i < e.n_background; i++)
+		free(bg[i].cmd);
+}
+
+static void report_exited(int wait_status)
+{
+	report_end(wait_status, false);
 }
 
 const struct kernel_report_ops control_report_ops = {

@@ -22,8 +22,13 @@
 #include "sentry/kernel/waitq.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/uio.h"
+#include "sentry/vfs/vfs.h"
 
 #define SAFE_CHUNK 4096u /* PIPE_BUF of the host */
+
+uint64_t vfs_host_reads;
+void (*vfs_settle)(void);
+void (*vfs_drop_ahead)(void);
 
 struct hostnode {
 	struct inode in;
@@ -119,6 +124,7 @@ static ssize_t hostfile_read(struct file *f, struct uio *u, uint64_t *pos)
 	if (!len)
 		return 0;
 	r = n->seekable ? seek_io(n, f, buf, len, pos, false) : try_io(n, buf, len, false);
+	vfs_host_reads++;
 	if (r <= 0)
 		return r;
 	moved = uio_copy_to(u, buf, (size_t)r);
@@ -134,6 +140,8 @@ static ssize_t hostfile_write(struct file *f, struct uio *u, uint64_t *pos)
 
 	if (!len)
 		return 0;
+	if (unlikely(vfs_settle))
+		vfs_settle();
 	got = uio_copy_from(u, buf, len);
 	if (got <= 0)
 		return got;

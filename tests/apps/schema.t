@@ -105,6 +105,34 @@ for script in 'echo hi; exit 3' 'cat /etc/hostname; echo x >f; rm f; mkdir d' 'k
 		--shell "$script" >/dev/null 2>&1 </dev/null 3>"$scratch/result$i.json" 4>"$scratch/events$i.jsonl"
 done
 holds "results" result "$scratch"/result*.json
-holds "events" event "$scratch"/events[123].jsonl
+holds "events" event "$scratch"/events*.jsonl
+# A command that is refused before anything starts has an end too, and no start.
+refused() { # NAME STATUS CODE ARG...
+	r_name=$1 r_status=$2 r_code=$3
+	shift 3
+	timeout 60 "$sbx" exec --json=3 --events 4 --platform "$p" "$@" >/dev/null 2>&1 </dev/null \
+		3>"$scratch/refused.json" 4>"$scratch/refused.jsonl"
+	holds "$r_name: events" event "$scratch/refused.jsonl"
+	holds "$r_name: result" result "$scratch/refused.json"
+	check "$r_name: the end is told" python3 -c '
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+result = json.load(open(sys.argv[2]))
+end = lines[-1]
+assert end["event"] == "end" and end["message"], end
+assert (end["status"], end["exit_code"]) == (sys.argv[3], int(sys.argv[4])), end
+assert [end[k] for k in ("id", "status", "exit_code", "message")] == [result[k] for k in ("id", "status", "exit_code", "message")]
+assert not [e for e in lines if e["event"] == "started"], lines
+assert len([e for e in lines if e["event"] == "denial"]) == len(result["denials"]) == (end["status"] == "banned"), lines
+' "$scratch/refused.jsonl" "$scratch/refused.json" "$r_status" "$r_code"
+}
+refused "a banned command" banned 126 -- rm -rf /
+refused "a banned script" banned 126 --shell 'rm -rf /'
+refused "no such program" exited 127 -- no-such-program
+refused "no program" exited 126 -- /etc/passwd
+refused "no workspace" internal_error 125 -w /no/such/directory -- true
+refused "no such option" internal_error 125 --no-such-option -- true
+refused "no command" internal_error 125
+refused "no root file system" internal_error 125 --rootfs /no/such/directory -- true
 holds "the audit log" audit "$scratch/audit.jsonl"
 finish

@@ -19,6 +19,7 @@
 static Sbx__Control__Message *config_message;
 static Sbx__Control__SentryConfig *config;
 static int stdio[WIRE_FDS_MAX];
+static uint32_t changes_dropped;
 
 static void send_message(Sbx__Control__Message *m)
 {
@@ -46,6 +47,7 @@ static void send_exited(int status, bool banned)
 
 	e.wait_status = status;
 	e.tasks_peak = 1;
+	e.changes_dropped = changes_dropped;
 	e.banned = banned;
 	m.m_case = SBX__CONTROL__MESSAGE__M_EXITED;
 	m.exited = &e;
@@ -64,6 +66,30 @@ static void send_denial(void)
 	m.m_case = SBX__CONTROL__MESSAGE__M_DENIAL;
 	m.denial = &d;
 	send_message(&m);
+}
+
+static void send_changes(unsigned n)
+{
+	static Sbx__Control__Change c[2000], *p[2000];
+	static char path[2000][16];
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+	Sbx__Control__Changes list = SBX__CONTROL__CHANGES__INIT;
+
+	m.m_case = SBX__CONTROL__MESSAGE__M_CHANGES;
+	m.changes = &list;
+	list.changes = p;
+	for (unsigned at = 0; at < n; at += (unsigned)list.n_changes) {
+		for (list.n_changes = 0; list.n_changes < 2000 && at + list.n_changes < n; list.n_changes++) {
+			size_t i = list.n_changes;
+
+			sbx__control__change__init(&c[i]);
+			snprintf(path[i], sizeof(path[i]), "/f%u", (unsigned)(at + i));
+			c[i].op = (char *)"A";
+			c[i].path = path[i];
+			p[i] = &c[i];
+		}
+		send_message(&m);
+	}
 }
 
 /* Something of ours is to outlive us unless the monitor kills it. */
@@ -123,6 +149,12 @@ static void misbehave(const char *what)
 			send_denial();
 		send_exited(0, false);
 		_exit(0);
+	} else if (!strcmp(what, "@denial-flood")) {
+		send_started("", 0);
+		for (int i = 0; i < 5000; i++)
+			send_denial();
+		send_exited(0, false);
+		_exit(0);
 	} else if (!strcmp(what, "@daemon")) {
 		send_started("", 0);
 		leave_daemon();
@@ -132,6 +164,25 @@ static void misbehave(const char *what)
 		send_started("", 0);
 		send_exited(0, false);
 		pause();
+	} else if (!strcmp(what, "@changes")) {
+		send_started("", 0);
+		send_changes(80000);
+		send_changes(40000);
+		changes_dropped = 7;
+		send_exited(0, false);
+		_exit(0);
+	} else if (!strcmp(what, "@late-changes")) {
+		send_started("", 0);
+		send_exited(0, false);
+		send_changes(10);
+		_exit(0);
+	} else if (!strcmp(what, "@changes-then-deaf")) {
+		send_started("", 0);
+		send_changes(10);
+		pause();
+	} else if (!strcmp(what, "@die-later")) {
+		send_started("", 0);
+		raise(SIGKILL);
 	} else if (!strcmp(what, "@memory")) {
 		send_started("", 0);
 		eat_memory(200);
@@ -166,7 +217,7 @@ static void forward_signals(pid_t pid)
 
 	while (control_recv(CONTROL_FD, &m, fds, &n) == 1) {
 		if (m->m_case == SBX__CONTROL__MESSAGE__M_SIGNAL)
-			kill(pid, m->signal->signo);
+			kill(pid, m->signal->signo ? m->signal->signo : SIGKILL);
 	}
 	_exit(0);
 }

@@ -60,7 +60,7 @@ static void polls(void)
 	t0 = now_ms();
 	CHECK_EQ(poll(p + 2, 1, 5000), 1);
 	CHECK_EQ(p[2].revents, POLLIN);
-	CHECK(now_ms() - t0 < 3000);
+	CHECK(now_ms() - t0 < 15000);
 	CHECK_OK(wait(NULL));
 	/* Files are always ready; events that were not asked for are not told, but hang-ups are. */
 	p[0] = (struct pollfd){ .fd = (int)CHECK_OK(open("f", O_CREAT | O_RDWR, 0600)), .events = POLLIN | POLLOUT };
@@ -122,6 +122,10 @@ static void selects(void)
 	FD_SET(a[0], &r);
 	CHECK_EQ(select(20, &r, NULL, NULL, &tv), 0);
 	CHECK(tv.tv_sec == 0 && tv.tv_usec == 0 && !FD_ISSET(a[0], &r));
+	FD_ZERO(&w);
+	FD_SET(a[1], &w);
+	CHECK_ERR(syscall(SYS_select, 20, NULL, &w, NULL, (long[]){ INT64_MAX, 1999999 }), EINVAL);
+	CHECK_EQ(syscall(SYS_select, 20, NULL, &w, NULL, (long[]){ INT64_MAX, 999999 }), 1);
 	FD_SET(15, &r);
 	CHECK_ERR(select(20, &r, NULL, NULL, &tv), EBADF);
 	CHECK_ERR(select(-1, NULL, NULL, NULL, &tv), EINVAL);
@@ -320,7 +324,7 @@ static void while_waiting(void)
 	CHECK_OK(epoll_ctl(the_ep, EPOLL_CTL_DEL, the_pipe[0], NULL));
 	t0 = now_ms();
 	CHECK_EQ(epoll_wait(the_ep, &ev, 1, 60), 0);
-	CHECK(now_ms() - t0 >= 59 && now_ms() - t0 < 2000);
+	CHECK(now_ms() - t0 >= 59 && now_ms() - t0 < 15000);
 	CHECK_OK(sigaction(SIGUSR1, &sa, NULL));
 	if (fork() == 0) {
 		nap(30);

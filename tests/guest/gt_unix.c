@@ -418,6 +418,52 @@ static void descriptors(void)
 	close(sv[1]);
 }
 
+/* Sockets that lie in each other's queues, as deep as the kernel lets them. */
+static void nested(void)
+{
+	int sv[2], inner = (int)CHECK_OK(socket(AF_UNIX, SOCK_STREAM, 0)), depth = 0;
+
+	for (; depth < 12000; depth++) {
+		CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+		if (send_fds(sv[0], &inner, 1, "x") != 1)
+			break;
+		close(inner);
+		close(sv[0]);
+		inner = sv[1];
+	}
+	CHECK(depth == 12000 || errno == ETOOMANYREFS);
+	CHECK_OK(close(inner));
+	CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+	CHECK_EQ(write(sv[0], "x", 1), 1);
+}
+
+/* Small messages take their place in a queue, too: their number is bounded. */
+static void small_messages(void)
+{
+	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		bool dgram = types[i] == SOCK_DGRAM;
+		int sv[2], n = 0;
+		char c = 'x';
+
+		CHECK_OK(socketpair(AF_UNIX, types[i] | SOCK_NONBLOCK, 0, sv));
+		CHECK(events_of(sv[0]) & POLLOUT);
+		while (send(sv[0], &c, dgram ? 0 : 1, 0) >= 0 && n < 20000)
+			n++;
+		CHECK_EQ(errno, EAGAIN);
+		CHECK(n > 0 && n < 20000);
+		CHECK(!(events_of(sv[0]) & POLLOUT));
+		for (int k = 0; k < n; k++)
+			CHECK_EQ(recv(sv[1], &c, 1, 0), dgram ? 0 : 1);
+		CHECK_ERR(recv(sv[1], &c, 1, 0), EAGAIN);
+		CHECK(events_of(sv[0]) & POLLOUT);
+		CHECK_EQ(send(sv[0], &c, 1, 0), 1);
+		close(sv[0]);
+		close(sv[1]);
+	}
+}
+
 static void credentials(void)
 {
 	struct ucred uc, *in;
@@ -500,6 +546,8 @@ static const struct gt_case cases[] = {
 	{ "datagrams", datagrams },
 	{ "records", records },
 	{ "descriptors", descriptors },
+	{ "nested", nested },
+	{ "small_messages", small_messages },
 	{ "credentials", credentials },
 	{ "options", options },
 	{ NULL, NULL },

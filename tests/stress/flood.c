@@ -286,6 +286,50 @@ static int memory(void)
 	}
 }
 
+static int shared_memory(void)
+{
+	for (long n = 0;; n++) {
+		char *p = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+		if (p == MAP_FAILED)
+			return report(n, errno);
+		memset(p, 1, 1 << 20);
+	}
+}
+
+/* Each child takes a little. */
+static int memory_of_many(void)
+{
+	for (long n = 0; n < 64; n++) {
+		char *p;
+
+		if (fork())
+			continue;
+		p = mmap(NULL, 16 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (p != MAP_FAILED)
+			memset(p, 1, 16 << 20);
+		pause();
+	}
+	pause();
+	return 1;
+}
+
+/* As much as pipes hold: report() and then failure, to see what the result says. */
+static int pipe_memory(void)
+{
+	static char buf[65536];
+	long n = 0;
+	int p[2];
+
+	while (pipe2(p, O_NONBLOCK) == 0) {
+		(void)fcntl(p[1], F_SETPIPE_SZ, 1 << 20);
+		while (write(p[1], buf, sizeof(buf)) > 0)
+			n++;
+	}
+	report(n >> 4, errno);
+	return 1;
+}
+
 static int fill_fd(int fd)
 {
 	static char buf[1 << 20];
@@ -456,6 +500,9 @@ static const struct {
 	{ "locks", locks },
 	{ "maps", maps },
 	{ "memory", memory },
+	{ "shared-memory", shared_memory },
+	{ "memory-of-many", memory_of_many },
+	{ "pipe-memory", pipe_memory },
 	{ "fill-memfd", fill_memfd },
 	{ "fill", fill_file },
 	{ "inodes", inodes },

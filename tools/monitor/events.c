@@ -146,8 +146,10 @@ void events_end(struct events *e, const struct run_result *res)
 	if (e->fd < 0)
 		return;
 	begin(&w, &sb, "end");
+	jsonw_str(&w, "id", res->id);
 	jsonw_str(&w, "status", result_status_name(res->status));
 	jsonw_int(&w, "exit_code", res->exit_code);
+	jsonw_str(&w, "message", res->message);
 	jsonw_uint(&w, "dropped", e->dropped);
 	end(e, &w, false);
 	while (e->fd >= 0 && e->len) {
@@ -157,4 +159,15 @@ void events_end(struct events *e, const struct run_result *res)
 			break;
 		events_flush(e);
 	}
+}
+
+void events_refused(int fd, const struct run_result *res)
+{
+	struct events e;
+
+	events_init(&e, fd);
+	for (size_t i = 0; i < res->n_denials; i++)
+		events_denial(&e, &res->denials[i]);
+	events_end(&e, res);
+	events_fini(&e);
 }

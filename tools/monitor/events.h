@@ -33,4 +33,7 @@ void events_waiting(struct events *e, bool waiting);
 /* The last line; waits a moment for a reader that is behind. */
 void events_end(struct events *e, const struct run_result *res);
 
+/* All there is to tell of a command that was never started: its denials and its end. @fd may be -1. */
+void events_refused(int fd, const struct run_result *res);
+
 #endif

@@ -12,7 +12,15 @@
 #include "policy/hide.h"
 #include "tools/monitor/monitor_priv.h"
 
-#define LIST_MAX 10000 /* changes and background processes kept for the result */
+/* Records of a helper in the audit log: more than the gofer sends, which keeps to a rate by itself. */
+#define AUDIT_PER_SECOND 500u
+#define AUDIT_BURST      2000u
+
+/* Kept for the result, whatever the sentry sends. CHANGES_FIRST is a power of two. */
+#define CHANGES_FIRST    64u
+#define CHANGES_MAX      100000u
+#define CHANGE_BYTES_MAX (8u << 20)
+#define BACKGROUND_MAX   1000u
 
 /* A copy in the result's pool. Control bytes stay: the JSON writer escapes them. */
 static char *keep(struct run *r, const char *s)
@@ -46,6 +54,7 @@ static void on_started(struct run *r, struct helper *h, const Sbx__Control__Mess
 		                            ? m->error_exit
 		                            : EXIT_SBX;
 		log_quote(r->res->message, sizeof(r->res->message), m->error, strlen(m->error));
+		return; /* the last event says why */
 	}
 	events_started(&r->events, r->res);
 }
@@ -76,7 +85,8 @@ static const char *request_for(const Sbx__Control__Denial *m, char *buf, size_t 
 	return buf;
 }
 
-static void count_denial(struct run *r, const Sbx__Control__Denial *m)
+/* @times: how often; a helper tells the same within a second once. */
+static void count_denial(struct run *r, const Sbx__Control__Denial *m, uint32_t times)
 {
 	struct run_result *res = r->res;
 	struct run_denial *d;
@@ -87,8 +97,8 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		if (strcmp(d->class, m->class_) || strcmp(d->target, m->object) ||
 		    strcmp(d->rule, m->rule))
 			continue;
-		if (d->count < UINT32_MAX)
-			d->count++;
+		if (__builtin_add_overflow(d->count, times, &d->count))
+			d->count = UINT32_MAX;
 		return;
 	}
 	if (res->n_denials == DENIALS_MAX) {
@@ -101,8 +111,30 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		                  keep(r, m->rule),
 		                  keep(r, m->reason),
 		                  keep(r, request_for(m, request, sizeof(request))),
-		                  1 };
+		                  times };
 	events_denial(&r->events, d);
+}
+
+/*
+ * A guest decides how often it is denied something, and a hostile sentry what it tells: neither fills a disk with that.
+ * What passes a helper's budget is counted, and the count is in the log.
+ */
+static void audit_of_helper(struct run *r, const struct helper *h, const struct audit_event *e)
+{
+	struct audit_budget *b = &r->audit_budget[h == &r->sentry];
+	const uint64_t step = NSEC_PER_SEC / AUDIT_PER_SECOND;
+	uint64_t n = (now_ns() - b->at_ns) / step;
+
+	if (!r->spec->audit)
+		return;
+	b->at_ns += n * step;
+	b->left = (uint32_t)MIN(b->left + n, (uint64_t)AUDIT_BURST);
+	if (b->left) {
+		b->left--;
+		audit_write(r->spec->audit, r->res->id, e);
+	} else {
+		audit_skip(r->spec->audit);
+	}
 }
 
 static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
@@ -121,9 +153,8 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 		.count = 1,
 	};
 
-	count_denial(r, m);
-	if (r->spec->audit)
-		audit_write(r->spec->audit, r->res->id, &e);
+	count_denial(r, m, 1);
+	audit_of_helper(r, h, &e);
 }
 
 /*
@@ -168,26 +199,56 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 		d.object = m->object;
 		d.rule = m->rule;
 		d.reason = m->reason;
-		count_denial(r, &d);
+		count_denial(r, &d, MAX(m->count, 1u));
 	}
-	if (r->spec->audit)
-		audit_write(r->spec->audit, r->res->id, &e);
+	audit_of_helper(r, h, &e);
 }
 
-static void keep_lists(struct run *r, const Sbx__Control__Exited *m)
+/* Room for one more change with a path of @len bytes? Doubles the list in the pool where it is full. */
+static bool change_room(struct run *r, size_t len)
 {
 	struct run_result *res = r->res;
-	size_t n = MIN(m->n_changes, (size_t)LIST_MAX);
+	size_t n = res->n_changes;
+	struct run_change *v;
 
-	res->changes_lost = m->changes_dropped;
-	res->changes = pool_alloc(&res->pool, n * sizeof(*res->changes));
-	for (size_t i = 0; res->changes && i < n; i++) {
-		res->changes[i] = (struct run_change){ keep(r, m->changes[i]->op),
-			                               keep(r, m->changes[i]->path),
-			                               m->changes[i]->bytes, m->changes[i]->mode };
-		res->n_changes++;
+	if (n >= CHANGES_MAX || len > CHANGE_BYTES_MAX - r->change_bytes)
+		return false;
+	if (n & (n - 1) || (n && n < CHANGES_FIRST))
+		return true;
+	v = pool_alloc(&res->pool, (n ? 2 * n : CHANGES_FIRST) * sizeof(*v));
+	if (!v)
+		return false;
+	if (n)
+		memcpy(v, res->changes, n * sizeof(*v));
+	res->changes = v;
+	return true;
+}
+
+static void on_changes(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
+{
+	const Sbx__Control__Changes *m = msg->changes;
+
+	if (r->reported)
+		return;
+	for (size_t i = 0; i < m->n_changes; i++) {
+		const Sbx__Control__Change *c = m->changes[i];
+		size_t len = strlen(c->path) + strlen(c->op);
+
+		if (!change_room(r, len)) {
+			r->res->changes_lost++;
+			continue;
+		}
+		r->change_bytes += len;
+		r->res->changes[r->res->n_changes++] =
+			(struct run_change){ keep(r, c->op), keep(r, c->path), c->bytes, c->mode };
 	}
-	n = MIN(m->n_background, (size_t)LIST_MAX);
+}
+
+static void keep_background(struct run *r, const Sbx__Control__Exited *m)
+{
+	struct run_result *res = r->res;
+	size_t n = MIN(m->n_background, (size_t)BACKGROUND_MAX);
+
 	res->background = pool_alloc(&res->pool, n * sizeof(*res->background));
 	for (size_t i = 0; res->background && i < n; i++) {
 		res->background[i] = (struct run_background){ m->background[i]->pid,
@@ -196,14 +257,16 @@ static void keep_lists(struct run *r, const Sbx__Control__Exited *m)
 	}
 }
 
+/* Also of a guest that we stopped: then its status is our doing, and the rest is news. */
 static void on_exited(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
 {
 	const Sbx__Control__Exited *m = msg->exited;
 	struct run_usage *u = &r->res->usage;
 
-	if (r->exited)
+	if (r->reported)
 		return;
-	r->exited = true;
+	r->reported = true;
+	r->exited = r->stop == STOP_NONE;
 	r->wait_status = m->wait_status;
 	r->hit_tasks = m->hit_task_limit;
 	r->hit_disk = m->hit_disk_limit;
@@ -212,7 +275,8 @@ static void on_exited(struct run *r, struct helper *h, const Sbx__Control__Messa
 	r->banned = m->banned;
 	*u = (struct run_usage){ m->cpu_user_ms, m->cpu_sys_ms, m->max_rss_kib * 1024,
 		                 m->store_bytes, m->tasks_peak };
-	keep_lists(r, m);
+	keep_background(r, m);
+	r->res->changes_lost += m->changes_dropped;
 	if (m->counters[0])
 		r->res->counters = keep(r, m->counters);
 }
@@ -231,6 +295,7 @@ static const struct {
 	void (*fn)(struct run *r, struct helper *h, const Sbx__Control__Message *msg);
 } handlers[] = {
 	{ SBX__CONTROL__MESSAGE__M_STARTED, FROM_SENTRY | FROM_GOFER, on_started },
+	{ SBX__CONTROL__MESSAGE__M_CHANGES, FROM_SENTRY, on_changes },
 	{ SBX__CONTROL__MESSAGE__M_EXITED, FROM_SENTRY, on_exited },
 	{ SBX__CONTROL__MESSAGE__M_WAITING, FROM_SENTRY, on_waiting },
 	{ SBX__CONTROL__MESSAGE__M_DENIAL, FROM_SENTRY | FROM_GOFER, on_denial },

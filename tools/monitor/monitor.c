@@ -37,6 +37,8 @@
 
 #define NSEC_PER_MSEC  1000000ull
 #define EXIT_GRACE_NS  (2 * NSEC_PER_SEC)      /* for the sentry to leave after its report */
+#define STOP_GRACE_NS  (500 * NSEC_PER_MSEC)   /* for it to report when we end its guest */
+#define OOM_GRACE_NS   (100 * NSEC_PER_MSEC)   /* the same, while nothing but us keeps the guest from taking more */
 #define SAMPLE_NS      (50 * NSEC_PER_MSEC)
 #define SAMPLE_SHARE   20                      /* a sample takes at most one part in this many of the time */
 #define FLUSH_GRACE_NS NSEC_PER_SEC            /* for our reader to take the last output of a stopped sandbox */
@@ -49,11 +51,46 @@ uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
 }
 
+static bool send_signal(struct run *r, int signo)
+{
+	Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
+	Sbx__Control__Signal s = SBX__CONTROL__SIGNAL__INIT;
+
+	s.signo = signo;
+	m.m_case = SBX__CONTROL__MESSAGE__M_SIGNAL;
+	m.signal = &s;
+	return control_send(r->sentry.control, &m, NULL, 0) == 0;
+}
+
+/* How long the sentry has for its report. */
+static uint64_t stop_grace(const struct run *r, enum stop_reason why)
+{
+	if (!r->started || r->reported)
+		return 0;
+	switch (why) {
+	case STOP_TIMEOUT:
+	case STOP_IDLE:
+	case STOP_CPU:
+		return STOP_GRACE_NS;
+	case STOP_OOM:
+		return r->cgroup.kind != CGROUP_NONE ? STOP_GRACE_NS : OOM_GRACE_NS;
+	default:
+		return 0;
+	}
+}
+
 void run_stop(struct run *r, enum stop_reason why)
 {
+	uint64_t grace = stop_grace(r, why);
+
+	if (r->stop != STOP_NONE && grace)
+		return; /* it is being stopped */
 	if (r->stop == STOP_NONE)
 		r->stop = why;
-	helper_kill(&r->sentry);
+	if (grace && send_signal(r, 0))
+		r->t_grace = now_ns() + grace;
+	else
+		helper_kill(&r->sentry);
 }
 
 void run_fail(struct run *r, const char *failure)
@@ -164,18 +201,8 @@ static void on_signal(struct run *r)
 	struct signalfd_siginfo si;
 
 	while (read(r->sigfd, &si, sizeof(si)) == sizeof(si)) {
-		Sbx__Control__Message m = SBX__CONTROL__MESSAGE__INIT;
-		Sbx__Control__Signal s = SBX__CONTROL__SIGNAL__INIT;
-
 		r->stop_signo = (int)si.ssi_signo;
-		if (r->signals_seen++ || !r->started) {
-			run_stop(r, STOP_SIGNAL);
-			continue;
-		}
-		s.signo = (int32_t)si.ssi_signo;
-		m.m_case = SBX__CONTROL__MESSAGE__M_SIGNAL;
-		m.signal = &s;
-		if (control_send(r->sentry.control, &m, NULL, 0))
+		if (r->signals_seen++ || !r->started || !send_signal(r, r->stop_signo))
 			run_stop(r, STOP_SIGNAL);
 	}
 }
@@ -295,7 +322,7 @@ static void turn(struct run *r, int timeout)
 		/* It ends when the sentry has: what that had to say may still lie in its socket. */
 		while (run_receive(r, &r->sentry))
 			;
-		if (r->sentry.pid && !r->exited && !r->start_failed)
+		if (r->sentry.pid && !r->reported && !r->start_failed)
 			run_fail(r, "sbx-gofer ended before the sandbox");
 	}
 	if (p[P_SENTRY_PID].revents)
@@ -322,11 +349,11 @@ static void drain(struct run *r)
 static void run_loop(struct run *r)
 {
 	while (r->sentry.pid) {
-		bool exited = r->exited;
+		bool reported = r->reported;
 
 		turn(r, poll_timeout(r));
 		check_clock(r);
-		if (r->exited && !exited)
+		if (r->reported && !reported)
 			r->t_grace = now_ns() + EXIT_GRACE_NS;
 	}
 	/* Its last messages are still in the socket. */

@@ -40,6 +40,12 @@ enum stop_reason {
 	STOP_FAILED
 };
 
+/* What a helper may still write to the audit log (messages.c). */
+struct audit_budget {
+	uint64_t at_ns; /* filled up to this time */
+	uint32_t left;
+};
+
 struct run {
 	const struct run_spec *spec;
 	struct run_result *res;
@@ -48,6 +54,7 @@ struct run {
 	int guest_stdio[3];  /* what the sentry gets; -1 once sent */
 	bool guest_owned[3]; /* and is ours to close */
 	struct stream streams[2];
+	struct audit_budget audit_budget[2]; /* of the gofer and of the sentry */
 	struct events events;
 	struct usage usage;   /* without a control group */
 	struct cgroup cgroup;
@@ -61,7 +68,9 @@ struct run {
 	char gofer_error[300];
 	bool started;      /* the sentry said so */
 	bool start_failed; /* with res->exit_code and message set */
-	bool exited;       /* the sentry reported the program's end */
+	bool exited;       /* the sentry reported the program's end, before we stopped it */
+	bool reported;     /* the sentry made its last report, of either */
+	size_t change_bytes; /* kept so far */
 	int wait_status;
 	bool hit_tasks, hit_disk, hit_memory, hit_cpu, banned;
 	uint64_t t_start, t_wall, t_idle, t_sample, t_grace; /* monotonic ns; NEVER */
@@ -69,7 +78,11 @@ struct run {
 
 uint64_t now_ns(void);
 
-/* Stops the sandbox: the sentry is killed, everything else follows. The first reason counts. */
+/*
+ * Stops the sandbox; the first reason counts. For a deadline or a limit the sentry gets a moment to
+ * kill its guest and report what that changed; else, and after that, it is killed, and everything
+ * else follows.
+ */
 void run_stop(struct run *r, enum stop_reason why);
 void run_fail(struct run *r, const char *failure); /* @failure is borrowed */
 

@@ -137,6 +137,16 @@ static void blame_memory(struct run *r)
 	}
 }
 
+/* The list of changes would be taken for complete. */
+static void say_unknown(struct run *r)
+{
+	size_t n = strlen(r->res->message);
+	bool sentence = !n || r->res->message[n - 1] == '.';
+
+	snprintf(r->res->message + n, sizeof(r->res->message) - n, "%s", sentence ? &" What it changed is not known."[!n] :
+		 "; what it changed is not known");
+}
+
 void run_outcome(struct run *r)
 {
 	set_usage(r);
@@ -151,4 +161,6 @@ void run_outcome(struct run *r)
 		                                                           : RUN_EXITED;
 	else
 		sentry_died(r);
+	if (r->started && !r->start_failed && !r->reported)
+		say_unknown(r);
 }

@@ -103,31 +103,33 @@ static void add_children(int proc, pid_t pid, struct pid_list *l, char *buf)
 	closedir(d);
 }
 
+/* The number behind @key, a line's start, in KiB; 0 when there is none. */
+static uint64_t kib_of(const char *text, const char *key)
+{
+	const char *p = strstr(text, key);
+
+	return p ? strtoull(p + strlen(key), NULL, 10) : 0;
+}
+
+/* Not file pages: program text that the host caches anyway. */
 static uint64_t rss_of(int proc, pid_t pid)
 {
-	unsigned long size, resident, shared;
-	char path[32], buf[128];
+	char path[32], buf[4096];
 
-	snprintf(path, sizeof(path), "%d/statm", pid);
-	if (!read_proc(proc, path, buf, sizeof(buf)) ||
-	    sscanf(buf, "%lu %lu %lu", &size, &resident, &shared) != 3)
+	snprintf(path, sizeof(path), "%d/status", pid);
+	if (!read_proc(proc, path, buf, sizeof(buf)))
 		return 0;
-	/* "shared" has file pages: program text that the host caches anyway. */
-	return (uint64_t)(resident - MIN(shared, resident)) * PAGE_SIZE;
+	return (kib_of(buf, "\nRssAnon:") + kib_of(buf, "\nRssShmem:")) * 1024;
 }
 
 static uint64_t pss_of(int proc, pid_t pid)
 {
-	char path[48], buf[2048], *p;
-	unsigned long kib;
+	char path[48], buf[2048];
 
 	snprintf(path, sizeof(path), "%d/smaps_rollup", pid);
-	if (!read_proc(proc, path, buf, sizeof(buf)))
-		return rss_of(proc, pid);
-	p = strstr(buf, "\nPss_Anon:");
-	if (!p || sscanf(p, "\nPss_Anon: %lu", &kib) != 1)
-		return rss_of(proc, pid);
-	return (uint64_t)kib * 1024;
+	if (!read_proc(proc, path, buf, sizeof(buf)) || !strstr(buf, "\nPss_Anon:"))
+		return rss_of(proc, pid); /* not to be had, or a kernel before 5.3 */
+	return (kib_of(buf, "\nPss_Anon:") + kib_of(buf, "\nPss_Shmem:")) * 1024;
 }
 
 /* User and system time with those of reaped children, in milliseconds. */

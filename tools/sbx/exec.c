@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "policy/audit.h"
 #include "policy/match.h"
+#include "tools/monitor/events.h"
 #include "tools/monitor/monitor.h"
 #include "tools/monitor/result.h"
 #include "tools/sbx/exec_opts.h"
@@ -119,13 +120,17 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 	};
 	static struct run_result res;
 	int r = open_audit(plan, &spec.audit, err);
+	bool refused;
 
 	if (r)
 		return r;
-	if (!refuse_banned(&spec, &res))
+	refused = refuse_banned(&spec, &res);
+	if (!refused)
 		r = monitor_run(&spec, &res, err);
 	if (r)
 		snprintf(res.message, sizeof(res.message), "%s", err->msg);
+	if (r || refused)
+		events_refused(o->events_fd, &res);
 	print_result(o, &res, spec.audit);
 	r = res.exit_code;
 	audit_close(spec.audit);
@@ -142,6 +147,7 @@ static int fail(const struct exec_opts *o, const struct sbx_err *err)
 	res.exit_code = EXIT_SBX;
 	result_new_id(res.id);
 	snprintf(res.message, sizeof(res.message), "%s", err->msg);
+	events_refused(o->events_fd, &res);
 	print_result(o, &res, NULL);
 	return EXIT_SBX;
 }

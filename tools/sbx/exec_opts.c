@@ -183,6 +183,12 @@ static int set_debug(void *ctx, const struct opt *o, const char *value, struct s
 	return 0;
 }
 
+/* So that nobody takes it for a wrong spelling, or counts on it. */
+static int refuse_keep(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
+{
+	return sbx_fail(err, 0, "--keep is not built: nothing can use kept changes yet (sbx diff, commit, discard are missing)");
+}
+
 static int set_cgroup(void *ctx, const struct opt *o, const char *value, struct sbx_err *err)
 {
 	struct exec_opts *e = ctx;
@@ -282,6 +288,8 @@ const struct opt exec_opt_table[] = {
 	  "append every decision to this log" },
 	{ "no-userns", 0, OPT_FLAG, set_flag, FLAG_NO_USERNS, GROUP_NONE, NULL,
 	  "do without user namespaces" },
+	{ "keep", 0, OPT_FLAG, refuse_keep, 0, GROUP_NONE, NULL,
+	  "keep the changes after the end (not built: refused)" },
 	{ "cgroup", 0, OPT_VALUE, set_cgroup, 0, GROUP_NONE, "auto|none|DIR",
 	  "where the sandbox's control group is made [auto]" },
 	{ "debug", 0, OPT_VALUE, set_debug, 0, GROUP_NONE, "CHANNELS",

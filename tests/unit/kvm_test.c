@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "platform/kvm/kvm.h"
+#include "platform/kvm/monitor.h"
 #include "tests/lib/tap.h"
 #include "tests/unit/unotify_guest.h"
 #include "tests/unit/unotify_kernel.h"
@@ -156,7 +158,61 @@ static void test_programs(void)
 	       tk.results[12], tk.results[13]);
 }
 
-int main(void)
+/* System calls with nothing but the way out of the VM and in again. */
+static uint64_t bare_exits(long n)
+{
+	struct kctx *c = kctx_of(tk.first);
+	struct kvcpu *cpu = tk.plat->vcpus[0];
+	struct kvm_regs regs = c->regs;
+	uint64_t t0 = now_ns();
+	struct kevent ev;
+	long done = 0;
+
+	if (kctx_load(c, cpu) < 0)
+		return 0;
+	while (done < n) {
+		__atomic_store_n(&cpu->where, KVCPU_GUEST, __ATOMIC_SEQ_CST);
+		kvcpu_enter(cpu, kaspace_root(c->as), &regs, &ev);
+		if (ev.kind == KEV_VECTOR && (ev.vec != VEC_PF || kaspace_fault(c->as, ev.cr2, ev.err, &c->trap)))
+			return 0;
+		if (ev.kind == KEV_SYSCALL && !done++)
+			t0 = now_ns();
+		if (ev.kind == KEV_BROKEN)
+			return 0;
+		regs.rax = ev.kind == KEV_SYSCALL ? 1 : regs.rax;
+	}
+	return (now_ns() - t0) / (uint64_t)n;
+}
+
+/* What a call costs beside the bare exit, and the common operations; figures, no test. */
+static void bench(void)
+{
+	static const char *const what[] = { "getppid", "mmap", "munmap", "fork, exit and wait", "thread, exit and join",
+					    "fork, exec, exit and wait" };
+	const long n = 20000;
+	uint64_t bare, t0, whole;
+
+	if (!start() || tk_load(G_NOP, 1 << 30) < 0)
+		return;
+	bare = bare_exits(n);
+	tk_end();
+	if (tk_load(G_NOP, n) < 0)
+		return;
+	t0 = now_ns();
+	ops->run(tk.plat);
+	whole = (now_ns() - t0) / (uint64_t)n;
+	printf("# note bare exit %llu ns, a call %llu ns, ratio %.3f\n", (unsigned long long)bare,
+	       (unsigned long long)whole, bare ? (double)whole / (double)bare : 0);
+	tk.quiet = true;
+	tk_run(G_BENCH, 0);
+	tk.quiet = false;
+	for (unsigned i = 0; i < ARRAY_SIZE(what); i++)
+		printf("# note %s: %ld ticks, getppids %.2f\n", what[i], tk.results[30 + i],
+		       (double)tk.results[30 + i] / (double)(tk.results[30] ? tk.results[30] : 1));
+	ops->destroy(tk.plat);
+}
+
+int main(int argc, char **argv)
 {
 	static char file[FILE_LEN];
 	struct sbx_err err;
@@ -173,6 +229,10 @@ int main(void)
 	if (write(tk.code_fd, guest_image, (size_t)(guest_image_end - guest_image)) < 0 ||
 	    ftruncate(tk.code_fd, GUEST_IMAGE) < 0 || write(tk.file_fd, file, sizeof(file)) < 0)
 		return 1;
+	if (argc > 1 && !strcmp(argv[1], "bench")) {
+		bench();
+		return tap_done();
+	}
 	if (start()) {
 		test_programs();
 		test_scheduling();

@@ -533,6 +533,7 @@ int tk_load(long program, long arg)
 
 	tk.n_exited = tk.n_faults = tk.n_interrupts = 0;
 	memset(tk.results, 0, sizeof(tk.results));
+	tk.first = r < 0 ? NULL : ctx;
 	return r < 0 ? r : load(task_new(ctx, as, ++n_groups), program, arg);
 }
 

@@ -25,6 +25,7 @@ struct tiny_kernel {
 	bool skipping;           /* go on after a fault */
 	bool spinning;           /* G_SPIN is to be let go after INTERRUPTS */
 	bool quiet;              /* no lines but failures */
+	struct vcpu_ctx *first;  /* of the program loaded last */
 	uint64_t stop_at;        /* idle that has seen so much ends run() */
 	uint64_t idle_seen, idle_posted; /* atomic: what idle has seen of posted */
 	int (*find_stub)(void);  /* a host pid */

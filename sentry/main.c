@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/host/file.h"
 #include "base/host/sched.h"
+#include "base/host/thread.h"
 #include "base/log.h"
 #include "platform/platform.h"
 #include "policy/roles.h"
@@ -170,6 +171,7 @@ static int step_confine(struct sbx_err *err)
 	host_close(proc_fd);
 	proc_fd = -1;
 	host_sched_short_turns(); /* not the stubs, which were made before: a guest takes turns as anybody */
+	host_threads_settle(); /* they give up what the filter would not let them give up */
 	return policy_enter(ROLE_SENTRY, STAGE_STEADY, err);
 }
 

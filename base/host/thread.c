@@ -2,12 +2,15 @@
 #include "base/host/thread.h"
 
 #include <linux/capability.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define STACK_BYTES (64u * 1024)
+
+static uint32_t n_started, n_settled; /* atomic */
 
 static void *thread_main(void *p)
 {
@@ -18,6 +21,7 @@ static void *thread_main(void *p)
 	/* Each thread has its own, and what the process gives up later is given up by one thread. */
 	if (syscall(SYS_capset, &hdr, none) < 0)
 		__builtin_trap(); /* to have none is always allowed */
+	__atomic_add_fetch(&n_settled, 1, __ATOMIC_SEQ_CST);
 	th->fn(th->arg);
 	return NULL;
 }
@@ -44,8 +48,15 @@ int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void 
 	pthread_attr_destroy(&attr);
 	if (r)
 		return -r;
+	__atomic_add_fetch(&n_started, 1, __ATOMIC_SEQ_CST);
 	(void)pthread_setname_np(th->id, name);
 	return 0;
+}
+
+void host_threads_settle(void)
+{
+	while (__atomic_load_n(&n_settled, __ATOMIC_SEQ_CST) != __atomic_load_n(&n_started, __ATOMIC_SEQ_CST))
+		sched_yield();
 }
 
 void host_thread_join(struct host_thread *th)

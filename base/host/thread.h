@@ -19,5 +19,8 @@ struct host_thread {
 /* @th must live until host_thread_join(). 0 or -errno. */
 MUST_CHECK int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void *arg), void *arg);
 void host_thread_join(struct host_thread *th);
+/* Waits until all threads that were started have given up their capabilities: before a filter that would not let
+ * them. */
+void host_threads_settle(void);
 
 #endif

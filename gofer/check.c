@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "base/hash.h"
 #include "base/host/at.h"
 #include "gofer/gofer.h"
 
@@ -78,6 +79,23 @@ void attr_from_statx(Sbx__Gofer__Attr *a, const struct statx *stx)
 	if (stx->stx_mask & STATX_BTIME) {
 		a->btime = stx->stx_btime.tv_sec;
 		a->btime_nsec = stx->stx_btime.tv_nsec;
+	}
+}
+
+void reply_hidden(struct reply *r, const struct node *n)
+{
+	static const struct hash_key no_key;
+
+	if (!n->mark)
+		return;
+	r->msg.hides_all = n->mark->flags & MARK_HIDE_CHILDREN;
+	for (const struct mark *c = n->mark->child; c && !r->msg.hides_all; c = c->next) {
+		if (!(c->flags & MARK_HIDE))
+			continue;
+		if (r->msg.n_hidden == GOFER_HIDDEN_MAX)
+			r->msg.hides_all = true;
+		else
+			r->hidden[r->msg.n_hidden++] = (uint32_t)hash_bytes(&no_key, c->name, strlen(c->name));
 	}
 }
 

@@ -8,6 +8,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/host/file.h"
@@ -15,6 +17,8 @@
 #include "base/wire/wire.h"
 #include "gofer/gofer.h"
 #include "gofer/watch.h"
+
+#define HOT_MS 20 /* how long the control socket and the audit counts may wait while requests come in */
 
 #define REQ(x) SBX__GOFER__REQUEST__OP_##x
 
@@ -44,7 +48,6 @@ static const struct op_desc ops[] = {
 	[REQ(LISTXATTR)] = { "listxattr", op_listxattr },
 	[REQ(REMOVEXATTR)] = { "removexattr", op_removexattr },
 	[REQ(FSYNC)] = { "fsync", op_fsync },
-	[REQ(WATCH)] = { "watch", op_watch },
 };
 
 int gofer_server_create(unsigned fd_budget, struct gofer **ret)
@@ -133,7 +136,7 @@ static int hello(struct gofer *g, const Sbx__Gofer__Request *q, struct reply *r)
 	if (g->greeted || q->hello->version != SBX__GOFER__VERSION__VERSION_CURRENT)
 		return -EPROTO;
 	g->greeted = true;
-	r->fd = watch_page_fd(g->watches);
+	r->fd = watch_poll_fd(g->watches);
 	return 0;
 }
 
@@ -147,6 +150,9 @@ static void reply_reset(struct reply *r)
 	r->msg.attrs = r->attr_ptrs;
 	r->msg.entries = r->entry_ptrs;
 	r->msg.data.data = r->data;
+	r->msg.watches = r->watches;
+	r->msg.hidden = r->hidden;
+	r->msg.done = r->done_ptrs;
 }
 
 /* Carries out what the request asks for: 0, an error for the peer, or -EPROTO. */
@@ -158,15 +164,22 @@ static int dispatch(struct gofer *g, const Sbx__Gofer__Request *q, struct reply 
 		return hello(g, q, r);
 	if (!g->greeted)
 		return -EPROTO;
+	if (q->sync)
+		watch_gather(g);
 	for (size_t i = 0; i < q->n_clunk; i++)
 		fid_clunk(g->nodes, &g->fids, q->clunk[i]);
+	ret = op_before(g, q, r);
+	if (ret < 0)
+		return ret;
 	if (q->walk) {
 		ret = op_walk(g, q->walk, r);
 		if (ret < 0)
 			return ret;
 	}
-	if (q->op_case == SBX__GOFER__REQUEST__OP__NOT_SET)
+	if (q->op_case == SBX__GOFER__REQUEST__OP__NOT_SET) {
+		log_dbg(CH_GOFER, "%s: 0", q->walk ? "walk" : q->sync ? "sync" : "nothing");
 		return 0;
+	}
 	r->msg.data.len = 0;
 	if ((unsigned)q->op_case >= ARRAY_SIZE(ops) || !ops[q->op_case].fn)
 		return -EPROTO;
@@ -189,6 +202,7 @@ ssize_t gofer_handle(struct gofer *g, const uint8_t *req, size_t len, uint8_t *o
 		return -EPROTO;
 	reply_reset(r);
 	ret = dispatch(g, q, r);
+	watch_expect_nothing(g->watches);
 	if (ret == -EPROTO)
 		return ret;
 	if (ret < 0) {
@@ -200,6 +214,7 @@ ssize_t gofer_handle(struct gofer *g, const uint8_t *req, size_t len, uint8_t *o
 	r->msg.tag = q->tag;
 	r->msg.n_attrs = r->n_attrs;
 	r->msg.n_entries = r->n_entries;
+	watch_tell(g, r);
 	*fd = r->fd;
 	*close_fd = r->close_fd;
 	return (ssize_t)sbx__gofer__reply__pack(&r->msg, out);
@@ -232,18 +247,49 @@ static int serve_one(struct gofer *g, int sock, uint8_t *in, uint8_t *out)
 	return r < 0 ? r : 1;
 }
 
-int gofer_serve(struct gofer *g, int sock, int control)
+void gofer_socket_time(struct gofer *g, int sock)
+{
+	const struct timeval tv = { .tv_usec = HOT_MS * 1000 };
+
+	g->timed = setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)) == 0;
+}
+
+static uint64_t coarse_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/* Serves requests as they come, without a poll for each, until there has been none for a while or a while is over.
+ * Returns as serve_one(). */
+static int serve_some(struct gofer *g, int sock)
 {
 	static uint8_t in[WIRE_MSG_MAX], out[WIRE_MSG_MAX];
-	struct pollfd p[3] = {
+	uint64_t end = coarse_ms() + HOT_MS;
+	int r;
+
+	do
+		r = serve_one(g, sock, in, out);
+	while (r > 0 && g->timed && coarse_ms() < end);
+	return r == -EAGAIN ? 1 : r;
+}
+
+int gofer_serve(struct gofer *g, int sock, int control)
+{
+	struct pollfd p[2] = {
 		{ .fd = sock, .events = POLLIN },
 		{ .fd = control, .events = POLLIN },
-		{ .fd = watch_fd(g->watches), .events = POLLIN },
 	};
 	int r;
 
 	for (;;) {
-		r = poll(p, ARRAY_SIZE(p), audit_timeout(&g->audit));
+		int wait = audit_timeout(&g->audit);
+
+		if (wait >= 0) /* what is due, also while requests leave no rest */
+			audit_flush(&g->audit, false);
+		r = poll(p, ARRAY_SIZE(p), wait);
 		if (r < 0 && errno != EINTR)
 			return -errno;
 		if (r <= 0 || p[1].revents)
@@ -252,11 +298,7 @@ int gofer_serve(struct gofer *g, int sock, int control)
 			continue;
 		if (p[1].revents) /* the monitor has gone: it says nothing after the configuration */
 			return 0;
-		if (p[2].revents)
-			watch_run(g->watches);
-		if (!p[0].revents)
-			continue;
-		r = serve_one(g, sock, in, out);
+		r = serve_some(g, sock);
 		if (r <= 0) {
 			audit_flush(&g->audit, true);
 			return r;

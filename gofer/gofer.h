@@ -23,6 +23,8 @@
 #define GOFER_NAME_BYTES (32u * 1024)   /* of their names together */
 #define GOFER_DATA_MAX   (64u * 1024)   /* XATTR_SIZE_MAX; a link is shorter */
 #define GOFER_ARENA      (64u * 1024)   /* of a parsed request without its large data */
+#define GOFER_BEFORE_MAX 16             /* attributes that are set with one request */
+#define GOFER_HIDDEN_MAX 1024           /* hidden names of one directory; more: all are asked for */
 #define GOFER_STREAMS    16             /* directories that are open for reading */
 
 /* A reply under construction. Everything lives in it: nothing is allocated for a message. */
@@ -39,6 +41,11 @@ struct reply {
 	Sbx__Gofer__Attr entry_attrs[GOFER_DIR_BATCH];
 	char names[GOFER_NAME_BYTES];
 	Sbx__Gofer__StatFsReply statfs;
+	uint32_t watches[GOFER_WALK_MAX + 1];
+	uint32_t hidden[GOFER_HIDDEN_MAX];
+	Sbx__Gofer__Done done[GOFER_BEFORE_MAX];
+	Sbx__Gofer__Done *done_ptrs[GOFER_BEFORE_MAX];
+	Sbx__Gofer__Attr done_attrs[GOFER_BEFORE_MAX];
 	uint8_t data[GOFER_DATA_MAX];
 };
 
@@ -62,6 +69,7 @@ struct gofer {
 	struct stream streams[GOFER_STREAMS];
 	uint64_t stream_clock;
 	bool greeted;
+	bool timed; /* receiving from the sentry gives up after a while: gofer_socket_time() */
 	struct reply reply;
 	uint8_t arena[GOFER_ARENA + GOFER_DATA_MAX];
 };
@@ -76,6 +84,8 @@ MUST_CHECK int gofer_configure(struct gofer *g, const Sbx__Control__GoferConfig 
  * closes it when *close_fd). Returns the reply's length, or -EPROTO: the peer is hostile or broken, end the connection.
  */
 MUST_CHECK ssize_t gofer_handle(struct gofer *g, const uint8_t *req, size_t len, uint8_t *out, int *fd, bool *close_fd);
+/* Before confinement: gofer_serve() may then wait for requests without looking at the control socket each time. */
+void gofer_socket_time(struct gofer *g, int sock);
 /* Serves @sock until it or @control (-1: none) ends. 0, or -errno. */
 MUST_CHECK int gofer_serve(struct gofer *g, int sock, int control);
 
@@ -101,6 +111,8 @@ GOFER_OP(op_setxattr);
 GOFER_OP(op_listxattr);
 GOFER_OP(op_removexattr);
 GOFER_OP(op_fsync);
+/* The attributes that are set before the rest of the request. -EPROTO: too many. */
+MUST_CHECK int op_before(struct gofer *g, const Sbx__Gofer__Request *q, struct reply *r);
 MUST_CHECK int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r);
 
 /* The node of a fid whose grant is in force: -EBADF, -EACCES (revoked). Borrowed. */
@@ -113,6 +125,9 @@ void attr_from_statx(Sbx__Gofer__Attr *a, const struct statx *stx);
 void reply_attr(struct reply *r, const struct statx *stx);
 /* Adds the attributes that the pinned fd of a directory has now. */
 void reply_dir_attr(struct reply *r, int dirfd);
+
+/* Which names in @n are to be asked for although they are not listed. */
+void reply_hidden(struct reply *r, const struct node *n);
 
 void gofer_deny(struct gofer *g, const struct node *n, const char *name, const char *op, const char *rule,
 		const char *reason);

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/host/sched.h"
 #include "base/log.h"
 #include "base/wire/wire.h"
 #include "gofer/confine.h"
@@ -99,6 +100,8 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 	if (r < 0)
 		return r;
 	g->watches = watch_create();
+	gofer_socket_time(g, FD_SENTRY);
+	host_sched_short_turns();
 	sbx__control__message__free_unpacked(m, NULL);
 	r = confine_steady(c, err);
 	if (r < 0)

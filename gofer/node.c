@@ -25,6 +25,7 @@
 #include "base/log.h"
 #include "gofer/grant.h"
 #include "gofer/reopen.h"
+#include "gofer/watch.h"
 
 #define REOPEN_BATCH 64 /* ancestors that node_pin notes at once */
 
@@ -192,6 +193,7 @@ static struct node *node_alloc(struct grant *g, const struct statx *stx)
 	file_id_from_statx(&n->id, stx);
 	list_init(&n->hash_node);
 	list_init(&n->lru);
+	list_init(&n->watch_node);
 	return n;
 }
 
@@ -222,6 +224,7 @@ void node_put(struct node_table *t, struct node *n)
 		struct node *parent = n->parent;
 
 		BUG_ON(n->pins);
+		watch_node_gone(n);
 		hash_remove(t, n);
 		fd_drop(t, n);
 		free(n->name);

@@ -18,6 +18,7 @@
 struct grant;
 struct mark;
 struct node_table;
+struct watch;
 
 #define NODE_NAME_MAX 255
 #define NODE_FIDS_MAX (256u * 1024)
@@ -48,6 +49,8 @@ struct node {
 	uint16_t fmt;             /* S_IFMT bits of the file; a host file never changes its type */
 	uint16_t name_len;
 	char *name;               /* NULL: nameless */
+	struct watch *watch;      /* of this directory, or NULL (watch.c) */
+	struct list watch_node;
 };
 
 /* @fd_budget: how many O_PATH fds may be open at once (at least 16). NULL: out of memory. */

@@ -11,6 +11,7 @@
 #include "base/host/at.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
+#include "gofer/watch.h"
 
 #define SETATTR_MODE  1u
 #define SETATTR_SIZE  8u
@@ -52,9 +53,9 @@ static int set_attrs(int fd, const struct node *n, const Sbx__Gofer__SetAttr *s)
 	return r;
 }
 
-GOFER_OP(op_setattr)
+/* Sets attributes and tells what they are then. */
+static int setattr(struct gofer *g, const Sbx__Gofer__SetAttr *s, struct statx *stx)
 {
-	const Sbx__Gofer__SetAttr *s = q->setattr;
 	struct node *n;
 	int fd, ret;
 
@@ -68,10 +69,43 @@ GOFER_OP(op_setattr)
 	fd = node_pin(g->nodes, n);
 	if (fd < 0)
 		return fd;
+	watch_expect_attr(g, n);
 	ret = set_attrs(fd, n, s);
-	reply_dir_attr(r, fd);
+	watch_settle(g);
+	if (host_statx(fd, "", AT_EMPTY_PATH, NODE_STX_MASK, stx) < 0)
+		stx->stx_mask = 0;
 	node_unpin(g->nodes, n);
 	return ret;
+}
+
+GOFER_OP(op_setattr)
+{
+	struct statx stx;
+	int ret = setattr(g, q->setattr, &stx);
+
+	if (ret == 0 && stx.stx_mask)
+		reply_attr(r, &stx);
+	return ret;
+}
+
+int op_before(struct gofer *g, const Sbx__Gofer__Request *q, struct reply *r)
+{
+	if (q->n_before > GOFER_BEFORE_MAX)
+		return -EPROTO;
+	for (size_t i = 0; i < q->n_before; i++) {
+		Sbx__Gofer__Done *d = r->done_ptrs[i] = &r->done[i];
+		struct statx stx;
+		int ret = setattr(g, q->before[i], &stx);
+
+		sbx__gofer__done__init(d);
+		d->error = (uint32_t)-ret;
+		if (ret == 0 && stx.stx_mask) {
+			attr_from_statx(&r->done_attrs[i], &stx);
+			d->attr = &r->done_attrs[i];
+		}
+		r->msg.n_done = i + 1;
+	}
+	return 0;
 }
 
 /* A name was made in @dir (pinned as @dirfd): binds @fid to it and tells the attributes of both. */
@@ -80,7 +114,10 @@ static int made(struct gofer *g, struct node *dir, int dirfd, const char *name, 
 {
 	struct statx stx;
 	struct node *n;
-	int ret = node_walk(g->nodes, dir, name, &stx, &n);
+	int ret;
+
+	watch_settle(g);
+	ret = node_walk(g->nodes, dir, name, &stx, &n);
 
 	if (ret < 0)
 		return ret;
@@ -90,6 +127,7 @@ static int made(struct gofer *g, struct node *dir, int dirfd, const char *name, 
 	}
 	reply_attr(r, &stx);
 	reply_dir_attr(r, dirfd);
+	reply_hidden(r, n);
 	if (fid)
 		return fid_install(g->nodes, &g->fids, fid, n);
 	node_put(g->nodes, n);
@@ -123,6 +161,7 @@ GOFER_OP(op_mkdir)
 	ret = before_make(g, m->fid, m->name, m->new_fid, "mkdir", &dir, &dirfd);
 	if (ret < 0)
 		return ret;
+	watch_expect(g->watches, dir, IN_CREATE, m->name, false);
 	ret = host_mkdirat(dirfd, m->name, m->mode & 01777);
 	if (ret == 0)
 		ret = made(g, dir, dirfd, m->name, S_IFDIR, m->new_fid, r);
@@ -143,6 +182,7 @@ GOFER_OP(op_symlink)
 	ret = before_make(g, s->fid, s->name, s->new_fid, "symlink", &dir, &dirfd);
 	if (ret < 0)
 		return ret;
+	watch_expect(g->watches, dir, IN_CREATE, s->name, false);
 	ret = host_symlinkat(s->target, dirfd, s->name);
 	if (ret == 0)
 		ret = made(g, dir, dirfd, s->name, S_IFLNK, s->new_fid, r);
@@ -162,6 +202,7 @@ GOFER_OP(op_mknod)
 	ret = before_make(g, m->fid, m->name, m->new_fid, "mknod", &dir, &dirfd);
 	if (ret < 0)
 		return ret;
+	watch_expect(g->watches, dir, IN_CREATE, m->name, false);
 	ret = host_mknodat(dirfd, m->name, fmt | (m->mode & 01777), 0);
 	if (ret == 0)
 		ret = made(g, dir, dirfd, m->name, (uint16_t)fmt, m->new_fid, r);
@@ -181,9 +222,11 @@ static int link_node(struct gofer *g, struct node *dir, const char *name, struct
 	fd = ret = node_pin(g->nodes, n);
 	if (fd >= 0) {
 		/* By the magic link: the file itself, whatever is at its name now. */
+		watch_expect(g->watches, dir, IN_CREATE, name, false);
 		ret = host_linkat(reopen_dirfd(), reopen_path(fd, path), dirfd, name, AT_SYMLINK_FOLLOW);
 		if (ret == 0) {
 			node_named(g->nodes, n, dir, name);
+			watch_settle(g);
 			reply_dir_attr(r, fd);
 			reply_dir_attr(r, dirfd);
 		}
@@ -229,9 +272,11 @@ GOFER_OP(op_unlink)
 	if (ret < 0)
 		return ret;
 	node_prepare_unlink(g->nodes, dir, u->name);
+	watch_expect(g->watches, dir, IN_DELETE, u->name, false);
 	ret = host_unlinkat(dirfd, u->name, u->dir ? AT_REMOVEDIR : 0);
 	if (ret == 0) {
 		node_unlinked(g->nodes, dir, u->name);
+		watch_settle(g);
 		reply_dir_attr(r, dirfd);
 	}
 	node_unpin(g->nodes, dir);
@@ -278,10 +323,17 @@ static int do_rename(struct gofer *g, const struct rename_place *o, const struct
 		return ret;
 	if (!exchange)
 		node_prepare_unlink(g->nodes, n->dir, n->name);
+	watch_expect(g->watches, o->dir, IN_MOVED_FROM, o->name, false);
+	watch_expect(g->watches, n->dir, IN_MOVED_TO, n->name, false);
+	if (exchange) {
+		watch_expect(g->watches, n->dir, IN_MOVED_FROM, n->name, false);
+		watch_expect(g->watches, o->dir, IN_MOVED_TO, o->name, false);
+	}
 	ret = host_renameat2(o->fd, o->name, n->fd, n->name, flags);
 	if (ret < 0)
 		return ret;
 	node_renamed(g->nodes, o->dir, o->name, n->dir, n->name, exchange);
+	watch_settle(g);
 	reply_dir_attr(r, o->fd);
 	reply_dir_attr(r, n->fd);
 	return 0;

@@ -14,6 +14,7 @@
 #include "base/host/file.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
+#include "gofer/watch.h"
 
 #define DENTS_BYTES (16u * 1024)
 
@@ -175,6 +176,9 @@ GOFER_OP(op_readdir)
 	fd = node_pin(g->nodes, n);
 	if (fd < 0)
 		return fd;
+	if (q->readdir->watch)
+		r->watches[r->msg.n_watches++] = watch_dir(g->watches, n, fd);
+	reply_hidden(r, n);
 	ret = stream_get(g, n, fd, q->readdir->cookie, &s);
 	if (ret == 0) {
 		ret = read_entries(g, n, s, fd, q->readdir->with_attr, r);

@@ -13,6 +13,7 @@
 #include "base/host/file.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
+#include "gofer/watch.h"
 
 /* O_NONBLOCK: a lease held on the file must not stop us. */
 #define OPEN_ALWAYS (O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
@@ -110,8 +111,10 @@ GOFER_OP(op_create)
 	dirfd = node_pin(g->nodes, dir);
 	if (dirfd < 0)
 		return dirfd;
+	watch_expect(g->watches, dir, IN_CREATE, c->name, false);
 	ret = host_openat2(dirfd, c->name, &how);
 	if (ret >= 0) {
+		watch_settle(g);
 		r->fd = ret;
 		r->close_fd = true;
 		ret = bind_new(g, dir, c->name, c->new_fid, r);

@@ -7,6 +7,7 @@
 
 #include "base/host/at.h"
 #include "gofer/gofer.h"
+#include "gofer/watch.h"
 
 GOFER_OP(op_attach)
 {
@@ -80,6 +81,8 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, bool wa
 		if (mark_unlisted(dir->mark, name) &&
 		    (mark_child(dir->mark, name) || peek_name(g, dir, name, stx) < 0))
 			return -ENOENT;
+		/* That it is there, when it is only not shown, is nothing to tell. */
+		g->reply.msg.hidden_name = !mark_unlisted(dir->mark, name);
 		gofer_deny(g, dir, name, "lookup", "hide", "hidden");
 		return -ENOENT;
 	}
@@ -98,6 +101,22 @@ static int walk_one(struct gofer *g, struct node *dir, const char *name, bool wa
 	return 0;
 }
 
+/* The watch of @dir, 0: none can be had. */
+static uint32_t watch_node(struct gofer *g, struct node *dir)
+{
+	uint32_t id;
+	int fd;
+
+	if (dir->watch || !g->watches)
+		return dir->watch ? dir->watch->id : 0;
+	fd = node_pin(g->nodes, dir);
+	if (fd < 0)
+		return 0;
+	id = watch_dir(g->watches, dir, fd);
+	node_unpin(g->nodes, dir);
+	return id;
+}
+
 int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 {
 	struct node *dir;
@@ -114,6 +133,7 @@ int op_walk(struct gofer *g, const Sbx__Gofer__Walk *w, struct reply *r)
 		struct statx stx;
 		struct node *n;
 
+		r->watches[r->msg.n_watches++] = w->watch ? watch_node(g, dir) : 0;
 		ret = fid ? fid_reserve(&g->fids, fid) : 0;
 		if (ret == 0)
 			ret = walk_one(g, dir, w->names[i], fid || i + 1 < w->n_names, &stx, &n);

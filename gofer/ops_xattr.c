@@ -9,6 +9,7 @@
 #include "base/host/at.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
+#include "gofer/watch.h"
 
 static int check_name(const char *name)
 {
@@ -72,7 +73,9 @@ GOFER_OP(op_setxattr)
 		ret = xattr_pin(g, x->fid, true, &n, path);
 	if (ret < 0)
 		return ret;
+	watch_expect_attr(g, n);
 	ret = host_setxattr(path, x->name, x->value.data, x->value.len, (int)x->flags);
+	watch_settle(g);
 	node_unpin(g->nodes, n);
 	return ret;
 }
@@ -88,7 +91,9 @@ GOFER_OP(op_removexattr)
 		ret = xattr_pin(g, x->fid, true, &n, path);
 	if (ret < 0)
 		return ret;
+	watch_expect_attr(g, n);
 	ret = host_removexattr(path, x->name);
+	watch_settle(g);
 	node_unpin(g->nodes, n);
 	return ret;
 }

@@ -5,6 +5,7 @@
  * anything the guest controls comes after it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "base/err.h"
 #include "base/host/file.h"
+#include "base/host/sched.h"
 #include "base/log.h"
 #include "platform/platform.h"
 #include "policy/roles.h"
@@ -31,6 +33,7 @@ static struct gofer_conn *gofer;
 static int stdio_fds[3] = { -1, -1, -1 };
 static int disk_fd = -1;
 static int exit_code = EXIT_SBX;
+static int proc_fd = -1; /* while the platform starts */
 
 static int step_config(struct sbx_err *err)
 {
@@ -56,6 +59,20 @@ static int step_identity(struct sbx_err *err)
 
 	policy_set_options(&o);
 	return policy_enter(ROLE_SENTRY, STAGE_IDENTITY, err);
+}
+
+/* Before the stubs start, which then have the empty root from us. They still need /proc to do so. */
+static int step_root(struct sbx_err *err)
+{
+	proc_fd = host_open("/proc", O_PATH | O_DIRECTORY, 0);
+	return policy_enter(ROLE_SENTRY, STAGE_CONFINED, err);
+}
+
+static bool isolated(void)
+{
+	const struct policy_obtained *o = policy_obtained();
+
+	return proc_fd >= 0 && o->empty_root && o->netns && o->ipcns && o->utsns;
 }
 
 /* Donated files and gofer files are host fds: take what the system allows. */
@@ -102,6 +119,8 @@ static int step_platform(struct sbx_err *err)
 		.stub_fd = -1,
 		.max_contexts = cfg->limits->tasks + 16,
 		.no_userns = cfg->no_userns,
+		.isolated = isolated(),
+		.proc_fd = proc_fd,
 	};
 	bool automatic = !cfg->platform || !*cfg->platform || !strcmp(cfg->platform, "auto");
 
@@ -119,6 +138,9 @@ static int step_platform(struct sbx_err *err)
 
 static int step_confine(struct sbx_err *err)
 {
+	host_close(proc_fd);
+	proc_fd = -1;
+	host_sched_short_turns(); /* not the stubs, which were made before: a guest takes turns as anybody */
 	return policy_enter(ROLE_SENTRY, STAGE_STEADY, err);
 }
 
@@ -147,6 +169,7 @@ static const struct {
 } steps[] = {
 	{ "config", step_config },
 	{ "identity", step_identity },
+	{ "root", step_root },
 	{ "rlimits", step_rlimits },
 	{ "kernel", step_kernel },
 	{ "platform", step_platform },

@@ -205,37 +205,41 @@ static void set_handlers(void)
 #define X32_BIT 0x40000000
 
 /*
- * Which calls trap into the shim (they change the register file or the address space); every other call of the guest is
- * notified directly. The jump offsets count from the following instruction; GUEST and TRAP are labels below.
+ * Which calls trap into the shim: they change the register file or the address space, or send signals, most often to the
+ * caller itself (raise, abort), whose handler needs the registers. Every other call of the guest is notified directly.
+ * The jump offsets count from the following instruction; GUEST and TRAP are labels below.
  */
 static long install_filter(void)
 {
 	struct sock_filter prog[] = {
 		/*  0 */ LOAD(arch),
-		/*  1 */ IF_EQ(AUDIT_ARCH_X86_64, 0, 22 - 2), /* else: TRAP */
+		/*  1 */ IF_EQ(AUDIT_ARCH_X86_64, 0, 25 - 2), /* else: TRAP */
 		/*  2 */ LOAD_HIGH(instruction_pointer),
 		/*  3 */ IF_EQ(SHIM_BASE >> 32, 0, 11 - 4),   /* else: GUEST */
 		/*  4 */ LOAD(instruction_pointer),
 		/*  5 */ IF_GE(SHIM_BASE & 0xffffffff, 0, 11 - 6),
 		/*  6 */ IF_GE((SHIM_BASE + SHIM_SIZE) & 0xffffffff, 11 - 7, 0),
-		/*  7 */ IF_EQ(0, 0, 23 - 8),                 /* site_sigret, put in below; else: NOTIFY */
+		/*  7 */ IF_EQ(0, 0, 26 - 8),                 /* site_sigret, put in below; else: NOTIFY */
 		/*  8 */ LOAD(nr),
-		/*  9 */ IF_EQ(__NR_rt_sigreturn, 0, 23 - 10),
+		/*  9 */ IF_EQ(__NR_rt_sigreturn, 0, 26 - 10),
 		/* 10 */ RET(SECCOMP_RET_ALLOW),
 		/* 11 GUEST */ LOAD(nr),
-		/* 12 */ IF_GE(X32_BIT, 24 - 13, 0),
-		/* 13 */ IF_EQ(__NR_clone, 22 - 14, 0),
-		/* 14 */ IF_EQ(__NR_fork, 22 - 15, 0),
-		/* 15 */ IF_EQ(__NR_vfork, 22 - 16, 0),
-		/* 16 */ IF_EQ(__NR_execve, 22 - 17, 0),
-		/* 17 */ IF_EQ(__NR_rt_sigreturn, 22 - 18, 0),
-		/* 18 */ IF_EQ(__NR_clone3, 22 - 19, 0),
-		/* 19 */ IF_EQ(__NR_execveat, 22 - 20, 0),
-		/* 20 */ IF_EQ(__NR_mmap, 22 - 21, 0),
-		/* 21 */ IF_EQ(__NR_mremap, 0, 23 - 22),
-		/* 22 TRAP */ RET(SECCOMP_RET_TRAP),
-		/* 23 NOTIFY */ RET(SECCOMP_RET_USER_NOTIF),
-		/* 24 */ RET(SECCOMP_RET_ERRNO | KENOSYS),
+		/* 12 */ IF_GE(X32_BIT, 27 - 13, 0),
+		/* 13 */ IF_EQ(__NR_clone, 25 - 14, 0),
+		/* 14 */ IF_EQ(__NR_fork, 25 - 15, 0),
+		/* 15 */ IF_EQ(__NR_vfork, 25 - 16, 0),
+		/* 16 */ IF_EQ(__NR_execve, 25 - 17, 0),
+		/* 17 */ IF_EQ(__NR_rt_sigreturn, 25 - 18, 0),
+		/* 18 */ IF_EQ(__NR_clone3, 25 - 19, 0),
+		/* 19 */ IF_EQ(__NR_execveat, 25 - 20, 0),
+		/* 20 */ IF_EQ(__NR_mmap, 25 - 21, 0),
+		/* 21 */ IF_EQ(__NR_mremap, 25 - 22, 0),
+		/* 22 */ IF_EQ(__NR_kill, 25 - 23, 0),
+		/* 23 */ IF_EQ(__NR_tkill, 25 - 24, 0),
+		/* 24 */ IF_EQ(__NR_tgkill, 0, 26 - 25),
+		/* 25 TRAP */ RET(SECCOMP_RET_TRAP),
+		/* 26 NOTIFY */ RET(SECCOMP_RET_USER_NOTIF),
+		/* 27 */ RET(SECCOMP_RET_ERRNO | KENOSYS),
 	};
 	struct sock_fprog fprog = { .len = sizeof(prog) / sizeof(prog[0]), .filter = prog };
 

@@ -38,6 +38,7 @@
 #define STUB_SIZE_MAX  (1u << 20)
 #define HIGH_FD        20 /* clear of BOOT_SOCK and BOOT_PROC */
 #define BOOT_TIMEOUT_MS 10000
+#define CHILD_STACK    (32u << 10)
 
 extern const uint8_t stub_elf[], stub_elf_end[];
 
@@ -51,8 +52,20 @@ static const unsigned long ns_choices[] = {
 	CLONE_NEWPID,
 	0,
 };
+/* What init shares with a caller that is isolated. */
+#define NS_SHARED (CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)
 
-static int stub_copy(const uint8_t *data, size_t len)
+static int open_proc(int proc_fd, const char *name, int flags)
+{
+	char path[64];
+
+	if (proc_fd >= 0)
+		return openat(proc_fd, name, flags);
+	snprintf(path, sizeof(path), "/proc/%s", name);
+	return open(path, flags);
+}
+
+static int stub_copy(const uint8_t *data, size_t len, int proc_fd)
 {
 	char path[32];
 	int fd = memfd_create("stub", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC), ro;
@@ -68,8 +81,8 @@ static int stub_copy(const uint8_t *data, size_t len)
 		return ro;
 	}
 	/* Executing a file that is open for writing is ETXTBSY. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	ro = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "self/fd/%d", fd);
+	ro = open_proc(proc_fd, path, O_RDONLY | O_CLOEXEC);
 	ro = ro < 0 ? -errno : ro;
 	close(fd);
 	if (ro < 0)
@@ -115,13 +128,13 @@ static int open_stub(struct stubs *s, const struct platform_config *cfg, struct 
 	}
 	r = stub_sites(elf, len, &s->sites);
 	if (r == 0)
-		r = s->stub_fd = stub_copy(elf, len);
+		r = s->stub_fd = stub_copy(elf, len, cfg->proc_fd);
 	free(own);
 	return r < 0 ? sbx_fail(err, r, "stub") : 0;
 }
 
 /* In the child, with all capabilities in its new namespaces: an empty read-only root. Failure costs depth only. */
-static void empty_root(void)
+NO_ASAN static void empty_root(void)
 {
 	static const char *const places[] = { "/proc", "/sys", "/tmp", "/dev", "/run" };
 
@@ -136,15 +149,20 @@ static void empty_root(void)
 	}
 }
 
-static NORETURN void exec_stub(const struct stubs *s)
+/*
+ * Runs in our memory while we wait, as after vfork(2): a copy would make us fault in anew each page that we write. The
+ * address sanitizer does not know the stack.
+ */
+NO_ASAN static int exec_stub(void *arg)
 {
 	char *const argv[] = { (char *)"stub", NULL }, *const envp[] = { NULL };
+	const struct stubs *s = arg;
 	int sock, proc;
 
 	/* Else the stub's own mappings might land in the reserved range. */
 	personality(ADDR_NO_RANDOMIZE);
 	sock = fcntl(s->sock[1], F_DUPFD_CLOEXEC, HIGH_FD);
-	proc = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	proc = open_proc(s->proc_fd, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc >= 0)
 		proc = fcntl(proc, F_DUPFD_CLOEXEC, HIGH_FD);
 	if (s->ns & CLONE_NEWNS)
@@ -159,25 +177,28 @@ static NORETURN void exec_stub(const struct stubs *s)
 }
 
 /* A signal handler of ours must not run in the child. */
-static int clone_init(struct stubs *s, bool no_userns, struct sbx_err *err)
+static int clone_init(struct stubs *s, const struct platform_config *cfg, struct sbx_err *err)
 {
+	static uint8_t stack[CHILD_STACK] __attribute__((aligned(16)));
 	sigset_t all, old;
-	long pid = -EPERM;
+	int pid = -EPERM;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (unsigned i = 0; i < ARRAY_SIZE(ns_choices) && pid < 0; i++) {
 		s->ns = ns_choices[i];
-		if (no_userns && (s->ns & CLONE_NEWUSER))
+		if (cfg->no_userns && (s->ns & CLONE_NEWUSER))
 			continue;
-		pid = HOSTCALL(SYS_clone, s->ns | SIGCHLD, 0, 0, 0, 0);
-		if (pid == 0)
-			exec_stub(s);
+		if (cfg->isolated)
+			s->ns &= ~(unsigned long)NS_SHARED;
+		pid = clone(exec_stub, stack + sizeof(stack), (int)s->ns | CLONE_VM | CLONE_VFORK | SIGCHLD, s);
+		if (pid < 0)
+			pid = -errno;
 	}
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (pid < 0)
-		return sbx_fail(err, (int)pid, "clone");
-	s->init_pid = (pid_t)pid;
+		return sbx_fail(err, pid, "clone");
+	s->init_pid = pid;
 	s->init_pidfd = (int)HOSTCALL(SYS_pidfd_open, pid, 0);
 	return s->init_pidfd < 0 ? sbx_fail(err, s->init_pidfd, "pidfd_open") : 0;
 }
@@ -241,12 +262,15 @@ void stubs_init(struct stubs *s)
 
 int stubs_start(struct stubs *s, const struct platform_config *cfg, uint32_t boot_flags, struct sbx_err *err)
 {
-	int r = open_stub(s, cfg, err);
+	int r;
 
+	s->proc_fd = cfg->proc_fd;
+	s->isolated = cfg->isolated;
+	r = open_stub(s, cfg, err);
 	if (r == 0 && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, s->sock) < 0)
 		r = sbx_fail(err, -errno, "socketpair");
 	if (r == 0)
-		r = clone_init(s, cfg->no_userns, err);
+		r = clone_init(s, cfg, err);
 	return r < 0 ? r : handshake(s, boot_flags, err);
 }
 
@@ -279,11 +303,11 @@ void stubs_info(const struct stubs *s, const char *missing, struct platform_info
 {
 	info->userns = s->ns & CLONE_NEWUSER;
 	info->pidns = s->ns & CLONE_NEWPID;
-	info->netns = s->ns & CLONE_NEWNET;
+	info->netns = s->isolated || (s->ns & CLONE_NEWNET);
 	snprintf(info->note, sizeof(info->note), "%s%s%s%s%s",
 		 info->userns ? "" : "no user namespace; ",
 		 info->pidns ? "" : "no pid namespace; ",
-		 s->ns & CLONE_NEWNS ? "" : "host's root visible; ",
+		 s->isolated || (s->ns & CLONE_NEWNS) ? "" : "host's root visible; ",
 		 missing,
 		 s->report.vdso ? "" : "no vDSO; ");
 	if (info->note[0])

@@ -6,6 +6,7 @@
 #ifndef SBX_PLATFORM_STUB_SPAWN_H
 #define SBX_PLATFORM_STUB_SPAWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -16,7 +17,9 @@
 struct stubs {
 	struct shim_sites sites;
 	struct boot_report report; /* the last one */
-	unsigned long ns;          /* CLONE_NEW* that init has */
+	unsigned long ns;          /* CLONE_NEW* that init has of its own */
+	bool isolated;             /* the others are ours, and as good */
+	int proc_fd;               /* borrowed, as in struct platform_config */
 	pid_t init_pid;            /* 0: none */
 	int init_pidfd;            /* -1: none */
 	pid_t zygote_pid;          /* as we see it */

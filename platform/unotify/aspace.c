@@ -5,7 +5,8 @@
  * An op costs one order; the fds of files are injected into the stopped thread for the time of the batch, which ends
  * with closing them. As all orders of a sandbox are given by one leader that waits for them, no other order can meet
  * these fds. Where the thread is alone in its address space nothing can overtake its change, so it need not be waited
- * for: its own call is continued when it is the very change, or the last order's result goes straight to the guest.
+ * for: its own call is continued when it is the very change, or the last order's result goes straight to the guest. So
+ * it is, with other threads too, for a change that may come late (any_time()).
  * What the host then refuses (too many mappings) only the guest gets to know; its next fault there is a SIGSEGV.
  */
 #include <errno.h>
@@ -173,6 +174,15 @@ static bool is_own_call(const struct uctx *c, const struct aspace_op *op)
 	       ((op->op == ASPACE_PROTECT || op->op == ASPACE_ADVISE) && a[2] == o.a[2]);
 }
 
+/*
+ * Whether it is all the same to us when @op takes effect before its call returns, whatever other threads do meanwhile:
+ * it drops contents and changes no mapping. So Linux may do it late, too.
+ */
+static bool any_time(const struct uctx *c, const struct aspace_op *op)
+{
+	return op->op == ASPACE_ADVISE && (op->advice == MADV_DONTNEED || op->advice == MADV_FREE) && is_own_call(c, op);
+}
+
 static int64_t apply_and_resume(struct uctx *c, const struct aspace_op *op)
 {
 	bool file = op->op == ASPACE_MAP && op->fd >= 0;
@@ -292,8 +302,8 @@ int64_t unotify_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, 
 	for (unsigned i = 0; i < n; i++)
 		if (!mmop_ok(&ops[i]))
 			return -EINVAL;
-	if (may_resume && n == 1 && c->as->n_threads == 1 && c->trap.kind == TRAP_SYSCALL && uctx_stopped(c) &&
-	    !(ops[0].op == ASPACE_MAP && ops[0].len > BIG_MAP))
+	if (may_resume && n == 1 && c->trap.kind == TRAP_SYSCALL && uctx_stopped(c) &&
+	    (c->as->n_threads == 1 || any_time(c, &ops[0])) && !(ops[0].op == ASPACE_MAP && ops[0].len > BIG_MAP))
 		return apply_and_resume(c, &ops[0]);
 	r = uctx_to_shim(c);
 	return r < 0 ? r : apply_all(c, ops, n, done);

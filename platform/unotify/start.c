@@ -22,6 +22,7 @@
 
 #define PARK_LIMIT     32
 #define CONTEXTS_MAX   16384u /* a slot each, and a bit in the death watch */
+#define LISTENER_SPINS 2000   /* it takes 100 to 200 us; the zygote may have our processor */
 #define LISTENER_TRIES 100000 /* of 100 us */
 
 static int take_listener(struct platform *p, struct sbx_err *err)
@@ -38,12 +39,12 @@ static int take_listener(struct platform *p, struct sbx_err *err)
 		fd = HOSTCALL(SYS_pidfd_getfd, proc->pidfd, BOOT_LISTENER, 0);
 		if (fd != -EBADF)
 			break;
-		if (stubs_report(s, 0, err) == 0 && s->report.listener_err)
+		if (i % 64 == 63 && stubs_report(s, 0, err) == 0 && s->report.listener_err)
 			return sbx_fail(err, s->report.listener_err, "%s",
 					s->report.listener_err == -EBUSY
 						? "another supervisor already has a seccomp listener here"
 						: "seccomp listener");
-		if (i < 100)
+		if (i < LISTENER_SPINS)
 			sched_yield();
 		else
 			usleep(100);

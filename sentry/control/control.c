@@ -18,6 +18,7 @@
 #include "sentry/kernel/sig.h"
 #include "sentry/kernel/task.h"
 #include "sentry/vfs/dentry.h"
+#include "sentry/vfs/vfs.h"
 
 #define BACKGROUND_MAX    64                   /* processes named in the result */
 #define BACKGROUND_BUDGET (WIRE_MSG_MAX / 4)   /* bytes of their names: the guest chooses those */
@@ -232,6 +233,8 @@ static void report_end(int wait_status, bool stop)
 	if (reported)
 		return;
 	reported = true;
+	if (vfs_settle)
+		vfs_settle();
 	e.wait_status = wait_status;
 	fill_counts(&e);
 	if (config->counters) {

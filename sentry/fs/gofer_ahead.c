@@ -72,12 +72,15 @@ static void take_link(struct gofer_inode *gi, const Sbx__Gofer__Reply *rep)
 		(void)gofer_link_set(gi, &rep->data); /* else it is asked for when it is needed */
 }
 
-static void give_fid(struct gofer_inode *gi, uint32_t *fid)
+/* The @i-th name of the walk is @gi, and the next was looked up in it. */
+static void give_fid(struct gofer_inode *gi, struct gofer_call *c, unsigned i)
 {
-	if (!gi->fid && *fid) {
-		gi->fid = *fid;
-		*fid = 0;
-	}
+	if (gi->fid || !c->new_fids[i])
+		return;
+	gi->fid = c->new_fids[i];
+	c->new_fids[i] = 0;
+	if (i + 1 < c->rep->n_watches)
+		gofer_watch_set(gi, c->rep->watches[i + 1]);
 }
 
 static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *gi, uint64_t until)
@@ -103,7 +106,7 @@ void gofer_ahead_got(struct gofer_ahead *a, struct gofer_call *c, struct gofer_i
 	gofer_ahead_clear(c->conn);
 	c->conn->found_tag = c->conn->tag;
 	inode_get(&dir->inode);
-	give_fid(dir, &c->new_fids[a->first]);
+	give_fid(dir, c, a->first);
 	for (unsigned i = 0; i < a->n && S_ISDIR(dir->inode.mode); i++) {
 		if (i + 1 >= c->n_attrs) {
 			if (rep->error == ENOENT && rep->walked == a->first + 1 + i) {
@@ -114,7 +117,7 @@ void gofer_ahead_got(struct gofer_ahead *a, struct gofer_call *c, struct gofer_i
 		}
 		if (gofer_iget(dir->fs, dir, a->names[i], c->attrs[i + 1], until, &in) < 0)
 			break;
-		give_fid(in, &c->new_fids[a->first + 1 + i]);
+		give_fid(in, c, a->first + 1 + i);
 		note(dir, a->names[i], in, until);
 		inode_put(&dir->inode);
 		dir = in;

@@ -25,7 +25,7 @@ static void dir_changed(struct gofer_inode *dir, const struct gofer_call *c, uns
 {
 	gofer_touched(dir); /* in its parent's listing */
 	if (i < c->n_attrs)
-		gofer_attr_set(dir, c->attrs[i], gofer_until(dir->fs));
+		gofer_attr_set(dir, c->attrs[i], gofer_attr_until(dir));
 }
 
 /* The reply's first attributes are of the new @name in @dir, with the id that was given out. */
@@ -40,7 +40,7 @@ static int take_new(struct gofer_call *c, struct gofer_inode *dir, const char *n
 	r = gofer_iget(fs, name ? dir : NULL, name, c->attrs[0], gofer_until(fs), &gi);
 	if (r < 0)
 		return r;
-	gofer_fid_drop(fs->conn, gi->fid); /* an inode number that was used again */
+	gofer_fid_clear(gi); /* an inode number that was used again */
 	gi->fid = c->alloc[0];
 	c->n_alloc = 0;
 	if (name) {
@@ -128,7 +128,7 @@ int gofer_mkdir(struct inode *in, const struct qname *q, uint32_t mode, uid_t ui
 	m.mode = mode & 07777;
 	r = make(&c, dir, &m.fid, &m.new_fid, name, ret);
 	/* A new directory is empty: nothing needs to be asked about names in it. */
-	if (r == 0 && gofer_listing_reset(gofer_inode(*ret), 0, &l) == 0) {
+	if (r == 0 && !c.hides && gofer_listing_reset(gofer_inode(*ret), 0, &l) == 0) {
 		l->eof = true;
 		l->ordered = false;
 	}
@@ -215,7 +215,7 @@ int gofer_link(struct inode *dir_in, const struct qname *q, struct inode *in)
 		if (c.n_attrs)
 			gofer_attr_set(gi, c.attrs[0], gofer_until(dir->fs));
 		if (!gi->parent && gofer_place_set(gi, dir, name) == 0)
-			gi->name_until = gofer_until(dir->fs);
+			gi->name_until = gofer_name_until(dir);
 		gofer_listing_add(dir, q->s, q->len, gi);
 		gofer_neg_forget(dir, q->s, q->len);
 		dir_changed(dir, &c, 1);
@@ -290,7 +290,7 @@ static void moved(struct gofer_inode *gi, struct gofer_inode *dir, const struct 
 	if (gofer_place_set(gi, dir, name_str(q, name)) < 0)
 		gofer_place_clear(gi);
 	else
-		gi->name_until = gofer_until(dir->fs);
+		gi->name_until = gofer_name_until(dir);
 	gofer_listing_add(dir, q->s, q->len, gi);
 	gofer_neg_forget(dir, q->s, q->len);
 }
@@ -358,24 +358,18 @@ int gofer_setattr(struct inode *in, const struct iattr *attr)
 		return r;
 	if ((valid & ATTR_SIZE) && gofer_truncate_fd(gi, attr->size) == 0)
 		valid &= ~ATTR_SIZE;
-	if (!valid)
+	if (!valid || gofer_defer(gi, attr, valid))
 		return 0;
 	gofer_call_init(&c, gi->fs->conn);
 	c.req.op_case = OP(SETATTR);
 	c.req.setattr = &m;
-	m.valid = valid;
-	m.mode = attr->mode & 07777;
-	m.size = attr->size;
-	m.atime = attr->atime.sec;
-	m.atime_nsec = attr->atime.nsec;
-	m.mtime = attr->mtime.sec;
-	m.mtime_nsec = attr->mtime.nsec;
+	gofer_setattr_fill(&m, attr, valid);
 	r = gofer_call_fid(&c, gi, &m.fid);
 	if (r == 0)
 		r = gofer_call_run(&c);
 	gofer_touched(gi);
 	if (r == 0 && c.n_attrs)
-		gofer_attr_set(gi, c.attrs[0], gofer_until(gi->fs));
+		gofer_attr_set(gi, c.attrs[0], gofer_attr_until(gi));
 	gofer_call_end(&c);
 	return r;
 }

@@ -61,12 +61,14 @@ void gofer_fid_drop(struct gofer_conn *c, uint32_t fid)
 void gofer_call_init(struct gofer_call *c, struct gofer_conn *conn)
 {
 	memset(c, 0, offsetof(struct gofer_call, bind));
+	c->subject = c->from = NULL;
 	c->n_alloc = 0;
 	c->rep = NULL;
 	c->n_attrs = 0;
 	c->conn = conn;
 	c->fd = -1;
 	c->lost_fd = false;
+	c->hides = false;
 	sbx__gofer__request__init(&c->req);
 	sbx__gofer__walk__init(&c->walk);
 	c->walk.names = c->names;
@@ -96,6 +98,8 @@ static int walk_prefix(struct gofer_call *c, struct gofer_inode *gi)
 		return r < 0 ? r : walk_prefix(c, gi);
 	}
 	BUG_ON(c->req.walk);
+	c->from = x;
+	c->walk.watch = !gi->fs->sb.stable;
 	c->walk.fid = x->fid;
 	c->walk.n_names = c->n_bind = n;
 	if (!n)
@@ -114,6 +118,7 @@ int gofer_call_fid(struct gofer_call *c, struct gofer_inode *gi, uint32_t *fid)
 {
 	int r = walk_prefix(c, gi);
 
+	c->subject = gi;
 	if (r < 0)
 		return r;
 	*fid = c->n_bind ? c->new_fids[c->n_bind - 1] : gi->fid;
@@ -124,6 +129,7 @@ int gofer_call_peek(struct gofer_call *c, struct gofer_inode *dir, const char *n
 {
 	int r = walk_prefix(c, dir);
 
+	c->subject = dir;
 	if (r < 0)
 		return r;
 	c->req.walk = &c->walk;
@@ -138,6 +144,13 @@ int gofer_call_new_fid(struct gofer_call *c, uint32_t *fid)
 	BUG_ON(c->n_alloc == ARRAY_SIZE(c->alloc));
 	*fid = c->alloc[c->n_alloc++] = gofer_fid_new(c->conn);
 	return 0;
+}
+
+void gofer_fid_clear(struct gofer_inode *gi)
+{
+	gofer_watch_clear(gi);
+	gofer_fid_drop(gi->fs->conn, gi->fid);
+	gi->fid = 0;
 }
 
 static int conn_die(struct gofer_conn *c, const char *why)
@@ -177,6 +190,7 @@ static int send_request(struct gofer_call *c)
 	int r;
 
 	c->req.tag = ++conn->tag;
+	gofer_defer_send(c);
 	c->req.n_clunk = n;
 	c->req.clunk = n ? conn->clunks + (conn->n_clunks - n) : NULL;
 	if (sbx__gofer__request__get_packed_size(&c->req) > sizeof(conn->buf))
@@ -188,6 +202,15 @@ static int send_request(struct gofer_call *c)
 	for (conn->n_clunks -= n; n; n--)
 		fid_release(conn, c->req.clunk[n - 1]);
 	return 0;
+}
+
+/* The directories in which names were looked up: where the walk began, and the first @bound that got ids. */
+static void take_watches(struct gofer_call *c, unsigned bound)
+{
+	const Sbx__Gofer__Reply *rep = c->rep;
+
+	for (size_t i = 0; i < MIN((size_t)bound + 1, rep->n_watches) && c->req.walk; i++)
+		gofer_watch_set(i ? c->bind[i - 1] : c->from, rep->watches[i]);
 }
 
 /* Gives the inodes that the walk reached their ids. -ESTALE: the host has something else there. */
@@ -210,6 +233,7 @@ static int take_walk(struct gofer_call *c)
 		gi->fid = c->new_fids[i];
 		c->new_fids[i] = 0;
 	}
+	take_watches(c, i);
 	/* What is left was bound by the gofer but is not ours, or was never bound. */
 	for (unsigned k = i; k < c->n_bind; k++) {
 		if (k < walked)
@@ -236,15 +260,25 @@ int gofer_call_run(struct gofer_call *c)
 	r = send_request(c);
 	if (r == 0)
 		r = receive(c);
+	gofer_defer_done(c);
 	if (r == 0)
 		r = take_walk(c);
-	if (r < 0)
-		return r;
-	return -(int)c->rep->error;
+	if (r == 0)
+		r = -(int)c->rep->error;
+	c->hides = c->rep && (c->rep->n_hidden || c->rep->hides_all);
+	/* The gofer finds something else at the place of the id: another look goes by the place. */
+	if (r == -ESTALE && c->rep && c->rep->error == ESTALE && c->subject && c->subject->parent) {
+		gofer_fid_clear(c->subject);
+		(void)gofer_stale(c->subject);
+	}
+	return r;
 }
 
 void gofer_call_end(struct gofer_call *c)
 {
+	if (c->rep)
+		gofer_changes(c->conn, c->rep);
+	c->rep = NULL;
 	/* A walk that was not answered. */
 	for (unsigned i = 0; i < c->n_bind; i++)
 		fid_release(c->conn, c->new_fids[i]);
@@ -284,6 +318,10 @@ static int say_hello(struct gofer_conn *conn)
 	c.req.op_case = SBX__GOFER__REQUEST__OP_HELLO;
 	c.req.hello = &h;
 	r = gofer_call_run(&c);
+	if (r == 0) {
+		conn->events = c.fd;
+		c.fd = -1;
+	}
 	gofer_call_end(&c);
 	return r;
 }
@@ -300,6 +338,7 @@ int gofer_conn_create(int sock, struct gofer_conn **ret)
 	ref_init(&c->ref);
 	c->sock = sock;
 	c->next_fid = 1;
+	c->events = -1;
 	list_init(&c->idle);
 	list_init(&c->listings);
 	kernel_random(&c->key, sizeof(c->key));
@@ -316,7 +355,11 @@ void gofer_conn_put(struct gofer_conn *c)
 {
 	if (!c || !ref_put(&c->ref))
 		return;
+	if (c->defer_timer.fire)
+		ktimer_cancel(&c->defer_timer);
 	host_close(c->sock);
+	host_close(c->events);
+	free(c->watched);
 	free(c->free_fids);
 	free(c->clunks);
 	free(c->neg);

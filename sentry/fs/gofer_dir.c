@@ -8,6 +8,8 @@
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/vfs/dentry.h"
 
+#define DROPPED_TRIES 8
+
 /* qname is not NUL terminated. */
 static const char *name_str(const struct qname *q, char buf[NAME_MAX_LINUX + 1])
 {
@@ -34,8 +36,8 @@ static bool want_listing(struct gofer_inode *dir, const struct qname *q)
 	return ++dir->misses >= GOFER_PREFETCH_MISSES;
 }
 
-/* From the listing: 1 with *ret, -ENOENT, or 0: it does not tell. */
-static int lookup_listed(struct gofer_inode *dir, const struct qname *q, struct gofer_inode **ret)
+/* From the listing: 1 with *ret, -ENOENT, or 0: it does not tell. *ask: the gofer is to be asked about just this. */
+static int lookup_listed(struct gofer_inode *dir, const struct qname *q, struct gofer_inode **ret, bool *ask)
 {
 	struct gofer_listing *l = gofer_listing_full(dir);
 	struct gofer_ent *e;
@@ -46,12 +48,14 @@ static int lookup_listed(struct gofer_inode *dir, const struct qname *q, struct 
 	if (!l)
 		return 0;
 	e = gofer_listing_find(l, q->s, q->len);
-	if (!e)
-		return -ENOENT;
+	if (!e) {
+		*ask = gofer_listing_hides(l, q->s, q->len);
+		return *ask ? 0 : -ENOENT;
+	}
 	if (!(e->flags & ENT_ATTR))
 		return 0;
 	gofer_ent_attr(e, &a);
-	r = gofer_iget(dir->fs, dir, name_str(q, name), &a, l->until, ret);
+	r = gofer_iget(dir->fs, dir, name_str(q, name), &a, l->attr_until, ret);
 	if (r < 0)
 		return r;
 	(*ret)->listed = true;
@@ -76,6 +80,8 @@ static int lookup_host(struct gofer_inode *dir, const struct qname *q, struct go
 		r = 0; /* what is looked up is there, only not all that may come after it */
 	if (r == 0 && (!c.n_attrs || c.n_attrs > 1 + ahead.n))
 		r = -EIO;
+	if (r == -ENOENT && c.rep && c.rep->hidden_name)
+		r = -ENOENT_UNCACHED;
 	if (r == -ENOENT)
 		gofer_neg_add(dir, q->s, q->len);
 	if (r == 0)
@@ -90,19 +96,21 @@ static int lookup_host(struct gofer_inode *dir, const struct qname *q, struct go
 int gofer_lookup(struct inode *in, const struct qname *q, struct inode **ret)
 {
 	struct gofer_inode *dir = gofer_inode(in), *gi;
+	bool ask = false;
 	int r;
 
+	gofer_check(dir->fs);
 	if (q->len > NAME_MAX_LINUX)
 		return -ENAMETOOLONG;
 	if (dir->gone)
 		return -ENOENT;
 	r = gofer_ahead_take(dir, q, &gi);
 	if (r == 0)
-		r = lookup_listed(dir, q, &gi);
-	if (r == 0 && want_listing(dir, q)) {
+		r = lookup_listed(dir, q, &gi, &ask);
+	if (r == 0 && !ask && want_listing(dir, q)) {
 		dir->misses = 0;
 		gofer_listing_prefetch(dir);
-		r = lookup_listed(dir, q, &gi);
+		r = lookup_listed(dir, q, &gi, &ask);
 	}
 	if (r == 0)
 		r = lookup_host(dir, q, &gi);
@@ -131,6 +139,7 @@ int gofer_revalidate(struct inode *dir_in, const struct qname *q, struct inode *
 	struct gofer_listing *l;
 	const struct gofer_ent *e;
 
+	gofer_check(dir->fs);
 	if (gi && gofer_now() < gi->name_until && gofer_place_is(gi, dir, q->s, q->len))
 		return 1;
 	l = gofer_listing_full(dir);
@@ -171,9 +180,12 @@ static bool listing_over(const struct gofer_listing *l)
 /* A listing that has what comes at @pos. */
 static int listing_at(struct gofer_inode *dir, uint64_t pos, uint32_t hint, struct gofer_listing **ret, int64_t *index)
 {
-	struct gofer_listing *l = dir->listing;
+	struct gofer_listing *l;
 	int r;
 
+	if (pos == 0)
+		gofer_check(dir->fs);
+	l = dir->listing;
 	/* From the start: what is trusted and in order; a reader that goes on keeps what it began with. */
 	if (l && pos == 0 && (l->start || !l->ordered || gofer_now() >= l->until))
 		l = NULL;
@@ -223,6 +235,10 @@ static int gofer_iterate(struct file *f, struct dir_emit *e)
 		struct gofer_listing *l;
 		int64_t at;
 		int r = listing_at(dir, f->pos, df->hint, &l, &at);
+
+		/* The host changed it meanwhile. */
+		for (int i = 0; r == -ESTALE && !dir->listing && i < DROPPED_TRIES; i++)
+			r = listing_at(dir, f->pos, df->hint, &l, &at);
 
 		if (r < 0)
 			return r;

@@ -125,7 +125,7 @@ static void hfd_put(struct gofer_hfd *h)
 	if (h->writable) {
 		/* The last look at what was written, while it costs no round trip. */
 		if (h->changed)
-			(void)gofer_refresh(&gi->inode);
+			(void)gofer_attrs_update(gi);
 		hfd_detach(h);
 		return;
 	}
@@ -215,6 +215,7 @@ static ssize_t gofer_read(struct file *f, struct uio *u, uint64_t *pos)
 	void *buf = uio_bounce();
 	ssize_t done = 0;
 
+	gofer_settle(f->inode);
 	while (u->resid) {
 		size_t n = MIN(u->resid, (uint64_t)UIO_BOUNCE_SIZE);
 		ssize_t got = host_pread(h->fd, buf, n, (off_t)*pos), put;
@@ -249,6 +250,8 @@ static ssize_t gofer_write(struct file *f, struct uio *u, uint64_t *pos)
 	void *buf = uio_bounce();
 	ssize_t done = 0;
 
+	/* All, not only this file's: what is written here may tell the host of them. */
+	gofer_flush(gi->fs->conn);
 	while (u->resid) {
 		ssize_t got = uio_copy_from(u, buf, MIN(u->resid, (uint64_t)UIO_BOUNCE_SIZE)), put;
 		uint64_t end = 0;
@@ -290,6 +293,7 @@ static int gofer_mmap(struct file *f, int prot, bool shared, struct file_map *ma
 {
 	(void)prot; /* checked against the file's mode by vfs; the host checks the fd's again */
 	(void)shared;
+	gofer_settle(f->inode);
 	*map = (struct file_map){ .fd = file_hfd(f)->fd };
 	if (shared && file_writable(f)) /* writes will not be seen here */
 		gofer_touched(gofer_inode(f->inode));
@@ -298,14 +302,22 @@ static int gofer_mmap(struct file *f, int prot, bool shared, struct file_map *ma
 
 static int gofer_fsync(struct file *f, bool data_only)
 {
-	return host_fsync(file_hfd(f)->fd, data_only);
+	struct gofer_inode *gi = gofer_inode(f->inode);
+	int r;
+
+	gofer_settle(f->inode);
+	r = gi->late_error;
+	gi->late_error = 0;
+	return r ? r : host_fsync(file_hfd(f)->fd, data_only);
 }
 
 static int gofer_fallocate(struct file *f, int mode, uint64_t off, uint64_t len)
 {
 	struct gofer_hfd *h = file_hfd(f);
-	int r = host_fallocate(h->fd, mode, (off_t)off, (off_t)len);
+	int r;
 
+	gofer_settle(f->inode);
+	r = host_fallocate(h->fd, mode, (off_t)off, (off_t)len);
 	if (r == 0)
 		wrote(gofer_inode(f->inode), h, 0);
 	return r;
@@ -313,8 +325,10 @@ static int gofer_fallocate(struct file *f, int mode, uint64_t off, uint64_t len)
 
 static int truncate_hfd(struct gofer_inode *gi, struct gofer_hfd *h, uint64_t size)
 {
-	int r = size > INT64_MAX ? -EINVAL : host_ftruncate(h->fd, (off_t)size);
+	int r;
 
+	gofer_settle(&gi->inode);
+	r = size > INT64_MAX ? -EINVAL : host_ftruncate(h->fd, (off_t)size);
 	if (r < 0)
 		return r;
 	gi->inode.size = size;

@@ -11,6 +11,7 @@
 #define FIRST_BUCKETS 64
 
 const struct inode_ops gofer_reg_inode_ops = {
+	.settle = gofer_settle,
 	.refresh = gofer_refresh,
 	.setattr = gofer_setattr,
 	.open = gofer_open,
@@ -87,6 +88,7 @@ static void gofer_super_destroy(struct super *sb)
 {
 	struct gofer_fs *fs = container_of(sb, struct gofer_fs, sb);
 
+	gofer_flush(fs->conn);
 	gofer_ahead_clear(fs->conn);
 	BUG_ON(fs->n_inodes);
 	gofer_conn_put(fs->conn);
@@ -94,7 +96,14 @@ static void gofer_super_destroy(struct super *sb)
 	free(fs);
 }
 
+static int gofer_sync(struct super *sb)
+{
+	gofer_flush(container_of(sb, struct gofer_fs, sb)->conn);
+	return 0;
+}
+
 static const struct super_ops gofer_super_ops = {
+	.sync = gofer_sync,
 	.statfs = gofer_statfs,
 	.destroy = gofer_super_destroy,
 };

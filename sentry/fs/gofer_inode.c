@@ -88,7 +88,8 @@ void gofer_attr_set(struct gofer_inode *gi, const Sbx__Gofer__Attr *a, uint64_t 
 		return; /* about another file */
 	in->mode = a->mode;
 	in->nlink = a->nlink;
-	in->uid = a->uid == args->host_uid ? args->uid : a->uid;
+	gi->owned = a->uid == args->host_uid;
+	in->uid = gi->owned ? args->uid : a->uid;
 	in->gid = a->gid == args->host_gid ? args->gid : a->gid;
 	in->rdev = a->rdev;
 	in->size = a->size;
@@ -172,6 +173,7 @@ static struct gofer_inode *inode_make(struct gofer_fs *fs, const Sbx__Gofer__Att
 	gi->serial = ++fs->conn->serial;
 	list_init(&gi->hash_node);
 	list_init(&gi->put_node);
+	list_init(&gi->watch_node);
 	table_insert(gi);
 	return gi;
 }
@@ -180,6 +182,7 @@ int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name
                uint64_t until, struct gofer_inode **ret)
 {
 	struct gofer_inode *gi = gofer_inode_peek(fs, a->dev, a->ino);
+	bool made;
 	int r;
 
 	/* The number was used again for another kind of file; or the root of the grant shows up below itself. */
@@ -188,6 +191,7 @@ int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name
 			table_remove(gi);
 		gi = NULL;
 	}
+	made = !gi;
 	if (gi) {
 		inode_get(&gi->inode);
 	} else {
@@ -199,8 +203,7 @@ int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name
 		/* Moved by the host, or another link: an id by the old place would not last. Not while it has host fds:
 		 * then it is surely the same file. */
 		if (gi->parent && gi->fid && a->nlink == 1 && !gi->wr) {
-			gofer_fid_drop(fs->conn, gi->fid);
-			gi->fid = 0;
+			gofer_fid_clear(gi);
 		}
 		r = gofer_place_set(gi, parent, name);
 		if (r < 0) {
@@ -209,9 +212,11 @@ int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name
 		}
 	}
 	gi->gone = false;
-	if (!gi->wr || !gi->wr->changed) /* else the fd knows better */
+	/* Not what is older than what is known; and an fd that was written to knows better. */
+	if ((!gi->wr || !gi->wr->changed) && (until >= gi->attr_until || made))
 		gofer_attr_set(gi, a, until);
-	gi->name_until = until;
+	if (parent)
+		gi->name_until = gofer_name_until(parent);
 	*ret = gi;
 	return 0;
 }
@@ -252,7 +257,7 @@ void gofer_neg_add(struct gofer_inode *dir, const char *name, size_t len)
 	if (!c->neg)
 		c->neg = calloc(GOFER_NEG_SLOTS, sizeof(*c->neg));
 	if (c->neg)
-		c->neg[key & (GOFER_NEG_SLOTS - 1)] = (struct gofer_neg){ key, gofer_until(dir->fs) };
+		c->neg[key & (GOFER_NEG_SLOTS - 1)] = (struct gofer_neg){ key, gofer_name_until(dir) };
 }
 
 bool gofer_neg_hit(struct gofer_inode *dir, const char *name, size_t len)
@@ -262,6 +267,11 @@ bool gofer_neg_hit(struct gofer_inode *dir, const char *name, size_t len)
 	const struct gofer_neg *n = c->neg ? &c->neg[key & (GOFER_NEG_SLOTS - 1)] : NULL;
 
 	return n && n->key == key && n->until > gofer_now();
+}
+
+void gofer_neg_forget_all(struct gofer_inode *dir)
+{
+	dir->serial = ++dir->fs->conn->serial; /* it is part of the keys */
 }
 
 void gofer_neg_forget(struct gofer_inode *dir, const char *name, size_t len)
@@ -299,7 +309,7 @@ static int refresh_from_gofer(struct gofer_inode *gi)
 {
 	Sbx__Gofer__GetAttr g = SBX__GOFER__GET_ATTR__INIT;
 	struct gofer_call c;
-	uint64_t until = gofer_until(gi->fs);
+	uint64_t until = gofer_attr_until(gi);
 	int r;
 
 	gofer_call_init(&c, gi->fs->conn);
@@ -323,18 +333,50 @@ static int refresh_from_gofer(struct gofer_inode *gi)
 	return r;
 }
 
-int gofer_refresh(struct inode *in)
+/* Where many files of a directory are looked at, all are asked for at once. */
+static void refresh_many(struct gofer_inode *dir)
 {
-	struct gofer_inode *gi = gofer_inode(in);
+	uint64_t now = gofer_now();
+
+	if (!dir || dir->too_big || dir->gone)
+		return;
+	if (now >= dir->refreshes_until) {
+		dir->refreshes_until = gofer_until(dir->fs);
+		dir->refreshes = 0;
+	}
+	if (++dir->refreshes < GOFER_REFRESHES)
+		return;
+	dir->refreshes = 0;
+	gofer_listing_prefetch(dir);
+}
+
+int gofer_attrs_update(struct gofer_inode *gi)
+{
 	struct gofer_hfd *h = gi->wr ? gi->wr : gi->rd;
 
+	if (gi->pend.valid)
+		return 0; /* they were true when it was put off; who wants the whole truth settles first */
 	if (gofer_now() < gi->attr_until)
 		return 0;
 	if (h)
 		return refresh_from_fd(gi, h);
 	if (gi->gone || (!gi->fid && !gi->parent))
 		return 0;
+	if (!S_ISDIR(gi->inode.mode))
+		refresh_many(gi->parent);
+	if (gofer_now() < gi->attr_until)
+		return 0;
 	return refresh_from_gofer(gi);
+}
+
+int gofer_refresh(struct inode *in)
+{
+	struct gofer_inode *gi = gofer_inode(in);
+
+	/* An open file whose attributes have to be read from its fd is up to date by that. */
+	if (!(gi->wr || gi->rd) || gofer_now() < gi->attr_until)
+		gofer_check(gi->fs);
+	return gofer_attrs_update(gi);
 }
 
 static void inode_free(struct gofer_inode *gi)
@@ -346,7 +388,8 @@ static void inode_free(struct gofer_inode *gi)
 	table_remove(gi);
 	gofer_listing_drop(gi);
 	gofer_hfds_fini(gi);
-	gofer_fid_drop(c, gi->fid);
+	gofer_watch_drop(gi);
+	gofer_fid_clear(gi);
 	gofer_place_clear(gi);
 	free(gi->link);
 	free(gi);

@@ -16,7 +16,8 @@
 
 static size_t listing_bytes(const struct gofer_listing *l)
 {
-	return sizeof(*l) + l->cap * sizeof(*l->ents) + l->names_cap + l->n_buckets * sizeof(*l->buckets);
+	return sizeof(*l) + l->cap * sizeof(*l->ents) + l->names_cap + l->n_buckets * sizeof(*l->buckets) +
+	       l->n_hidden * sizeof(*l->hidden);
 }
 
 void gofer_listing_drop(struct gofer_inode *dir)
@@ -31,6 +32,7 @@ void gofer_listing_drop(struct gofer_inode *dir)
 	free(l->ents);
 	free(l->names);
 	free(l->buckets);
+	free(l->hidden);
 	free(l);
 }
 
@@ -48,7 +50,8 @@ int gofer_listing_reset(struct gofer_inode *dir, uint64_t cookie, struct gofer_l
 	l->dir = dir;
 	l->start = l->next = cookie;
 	l->ordered = true;
-	l->until = gofer_until(dir->fs);
+	l->until = gofer_name_until(dir);
+	l->attr_until = gofer_until(dir->fs);
 	list_init(&l->lru);
 	list_add(&c->listings, &l->lru);
 	c->listing_bytes += listing_bytes(l);
@@ -201,6 +204,7 @@ static int take_entry(struct gofer_listing *l, const Sbx__Gofer__Dirent *d)
 	size_t len = strlen(d->name);
 	struct gofer_ent *e = l->ordered ? NULL : gofer_listing_find(l, d->name, len);
 	struct gofer_inode *gi;
+	uint64_t until;
 
 	if (e) /* we made it while the directory was being read */
 		e->flags |= ENT_GONE;
@@ -219,9 +223,40 @@ static int take_entry(struct gofer_listing *l, const Sbx__Gofer__Dirent *d)
 	gi->listed = true;
 	if (gi->wr && gi->wr->changed)
 		return 0; /* what we know is newer */
-	gofer_attr_set(gi, d->attr, MIN(l->until, gofer_until(l->dir->fs)));
-	gi->name_until = gi->attr_until;
+	until = MIN(l->attr_until, gofer_until(l->dir->fs));
+	if (until >= gi->attr_until)
+		gofer_attr_set(gi, d->attr, until);
+	gi->name_until = gofer_name_until(l->dir);
 	return 0;
+}
+
+static int take_hidden(struct gofer_listing *l, const Sbx__Gofer__Reply *rep)
+{
+	l->hides_all = rep->hides_all;
+	if (l->hidden || !rep->n_hidden)
+		return 0;
+	l->hidden = malloc(rep->n_hidden * sizeof(*l->hidden));
+	if (!l->hidden)
+		return -ENOMEM;
+	memcpy(l->hidden, rep->hidden, rep->n_hidden * sizeof(*l->hidden));
+	l->n_hidden = (uint32_t)rep->n_hidden;
+	l->dir->fs->conn->listing_bytes += l->n_hidden * sizeof(*l->hidden);
+	return 0;
+}
+
+bool gofer_listing_hides(const struct gofer_listing *l, const char *name, size_t len)
+{
+	static const struct hash_key no_key;
+	uint32_t h;
+
+	if (!l->n_hidden || l->hides_all)
+		return l->hides_all;
+	h = (uint32_t)hash_bytes(&no_key, name, len);
+	for (uint32_t i = 0; i < l->n_hidden; i++) {
+		if (l->hidden[i] == h)
+			return true;
+	}
+	return false;
 }
 
 int gofer_listing_more(struct gofer_listing *l)
@@ -237,12 +272,19 @@ int gofer_listing_more(struct gofer_listing *l)
 	c.req.readdir = &rd;
 	rd.cookie = next;
 	rd.with_attr = true;
+	rd.watch = !dir->fs->sb.stable;
 	r = gofer_call_fid(&c, dir, &rd.fid);
 	if (r == 0)
 		r = gofer_call_run(&c);
 	/* A stale place drops listings. */
 	if (r == 0 && dir->listing != l)
 		r = -ESTALE;
+	if (r == 0 && c.rep->n_watches > (c.req.walk ? c.walk.n_names : 0))
+		gofer_watch_set(dir, c.rep->watches[c.rep->n_watches - 1]);
+	if (r == 0 && !next) { /* the first of it: its watch began before it was read */
+		l->until = gofer_name_until(dir);
+		r = take_hidden(l, c.rep);
+	}
 	for (size_t i = 0; r == 0 && i < c.rep->n_entries; i++) {
 		r = take_entry(l, c.rep->entries[i]);
 		next = c.rep->entries[i]->cookie;
@@ -252,7 +294,7 @@ int gofer_listing_more(struct gofer_listing *l)
 		l->eof = c.rep->eof || !c.rep->n_entries;
 	}
 	gofer_call_end(&c);
-	return r;
+	return r == 0 && dir->listing != l ? -ESTALE : r; /* by what others did */
 }
 
 void gofer_listing_prefetch(struct gofer_inode *dir)

@@ -7,7 +7,8 @@
  * and looked at by attributes alone. A request that needs the id of an inode without one walks there in the same
  * message.
  *
- * What is cached of a live grant is trusted for GOFER_TRUST_NS; of a stable one for good.
+ * What is cached of a stable grant is trusted for good; of a live one for GOFER_TRUST_NS, or, where the gofer watches the
+ * directory (gofer_watch.c), until somebody changes it.
  */
 #ifndef SBX_SENTRY_FS_GOFER_PRIV_H
 #define SBX_SENTRY_FS_GOFER_PRIV_H
@@ -22,12 +23,15 @@
 #include "base/wire/wire.h"
 #include "gofer/proto/gofer.pb-c.h"
 #include "sentry/fs/fs.h"
+#include "sentry/kernel/timer.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/inode.h"
 
 #define GOFER_TRUST_NS      NSEC_PER_SEC
 #define GOFER_FOREVER       UINT64_MAX
 #define GOFER_CALL_WALK_MAX 32   /* names of one request */
+#define GOFER_REFRESHES     4    /* attributes asked for in a directory before all are */
+#define GOFER_PENDING_MAX   16   /* files whose attributes are set later; the gofer takes no more at once */
 #define GOFER_AHEAD_MAX     8    /* names looked up ahead */
 #define GOFER_CLUNKS_MAX    1024 /* ids given back with one request */
 #define GOFER_IDLE_FDS      128  /* host fds of files that nobody has open */
@@ -58,6 +62,12 @@ struct gofer_found {
 struct gofer_conn {
 	struct ref ref;
 	int sock;
+	int events;         /* polls readable while changes by others wait to be told; -1: nothing is watched */
+	uint64_t checked;   /* when that was looked at, and with what vfs_host_reads */
+	uint64_t checked_reads;
+	struct list *watched; /* by id of the watch: of gofer_inode.watch_node */
+	uint32_t n_watched;   /* size of it */
+	uint32_t n_live;      /* directories in it */
 	bool dead;          /* the gofer has gone or talks nonsense: everything is -EIO */
 	uint32_t tag;
 	struct hash_key key;
@@ -74,6 +84,12 @@ struct gofer_conn {
 	unsigned n_found;
 	uint32_t found_tag; /* the message that brought them */
 	struct gofer_inode *unopened; /* was created and not opened yet: has a writable fd without a user; borrowed */
+	/* gofer_defer.c: put off; under way. Counted. */
+	struct gofer_inode *pending[GOFER_PENDING_MAX], *sent[GOFER_PENDING_MAX];
+	unsigned n_pending, n_sent;
+	struct ktimer defer_timer;
+	Sbx__Gofer__SetAttr before[GOFER_PENDING_MAX];
+	Sbx__Gofer__SetAttr *before_ptrs[GOFER_PENDING_MAX];
 	uint8_t buf[WIRE_MSG_MAX];
 	uint8_t arena[GOFER_ARENA_SIZE];
 };
@@ -85,6 +101,7 @@ struct gofer_fs {
 	uint64_t root_dev;
 	struct list *buckets;    /* inodes by (dev, ino) */
 	uint32_t n_buckets, n_inodes;
+	uint32_t forgotten;      /* the message that made everything forgotten */
 };
 
 /* A host fd, shared by all files that are open on an inode in one access mode. */
@@ -110,9 +127,15 @@ struct gofer_inode {
 	uint64_t attr_until, name_until;
 	struct gofer_hfd *rd, *wr;  /* open host fds: read-only, and writable */
 	struct gofer_listing *listing;
+	uint32_t watch;             /* of a directory: 0, or the gofer tells what others do in it */
+	struct list watch_node;
 	char *link;                 /* target of a symlink, once read: it never changes */
-	uint64_t misses_until;
+	uint64_t misses_until, refreshes_until;
 	uint16_t misses;
+	uint16_t refreshes;
+	struct iattr pend;          /* put off; valid 0: nothing */
+	int late_error;             /* of what was put off: the next fsync tells */
+	bool owned;                 /* by the user whom the gofer works for */
 	bool listed;                /* the parent's listing may have attributes of it */
 	bool too_big;               /* a directory that is not listed ahead */
 	bool gone;                  /* no name is left: the attributes are the last that were seen */
@@ -135,6 +158,8 @@ struct gofer_call {
 	Sbx__Gofer__Walk walk;
 	unsigned n_bind;                                    /* of the walk's names: inodes to give ids to */
 	struct gofer_inode *bind[GOFER_CALL_WALK_MAX];
+	struct gofer_inode *subject; /* of gofer_call_fid or gofer_call_peek */
+	struct gofer_inode *from;    /* where the walk starts */
 	uint32_t new_fids[GOFER_CALL_WALK_MAX];
 	char *names[GOFER_CALL_WALK_MAX];
 	uint32_t alloc[2]; /* ids given by gofer_call_new_fid */
@@ -142,6 +167,7 @@ struct gofer_call {
 	const Sbx__Gofer__Reply *rep;
 	Sbx__Gofer__Attr **attrs; /* of the operation: those of the bound inodes are used up */
 	unsigned n_attrs;
+	bool hides;               /* the reply named hidden names */
 	bool lost_fd;             /* one came, and the sentry has no number left for it */
 	int fd;                   /* came with the reply; the caller's to take (then set it to -1) */
 };
@@ -161,6 +187,38 @@ MUST_CHECK int gofer_bind(struct gofer_inode *gi);
 uint32_t gofer_fid_new(struct gofer_conn *conn);
 void gofer_fid_drop(struct gofer_conn *conn, uint32_t fid);
 void gofer_conn_put(struct gofer_conn *conn);
+/* @gi has no id any more. */
+void gofer_fid_clear(struct gofer_inode *gi);
+
+/* gofer_watch.c */
+
+/* Hears what others did, when it is time to ask. Before cached things of a live grant are used. No pointers into caches
+ * may be held over it. */
+void gofer_check(struct gofer_fs *fs);
+/* The watch that a reply names for the directory @gi, which has the id that was looked into; 0: none. */
+void gofer_watch_set(struct gofer_inode *gi, uint32_t id);
+/* It is watched no more: what was to be kept as long as it was is forgotten. */
+void gofer_watch_clear(struct gofer_inode *gi);
+/* As that, of an inode with nothing in it. */
+void gofer_watch_drop(struct gofer_inode *gi);
+/* How long what is learned now may be trusted: that a name in @dir is (or is not) a file; attributes of @gi. */
+uint64_t gofer_name_until(const struct gofer_inode *dir);
+uint64_t gofer_attr_until(const struct gofer_inode *gi);
+/* Takes over the changes of a reply. */
+void gofer_changes(struct gofer_conn *c, const Sbx__Gofer__Reply *rep);
+
+/* gofer_defer.c */
+
+/* Puts a change of attributes off. False: it is to be made now. */
+bool gofer_defer(struct gofer_inode *gi, const struct iattr *attr, uint32_t valid);
+/* Makes all changes that were put off. */
+void gofer_flush(struct gofer_conn *c);
+/* Those of the inode, and with them all. */
+void gofer_settle(struct inode *in);
+void gofer_setattr_fill(Sbx__Gofer__SetAttr *m, const struct iattr *attr, uint32_t valid);
+/* Of each call: takes them along, and takes their answers. */
+void gofer_defer_send(struct gofer_call *c);
+void gofer_defer_done(struct gofer_call *c);
 
 /* gofer_ahead.c */
 
@@ -186,7 +244,8 @@ bool gofer_attr_sane(const Sbx__Gofer__Attr *a);
 
 /* gofer_inode.c */
 
-/* The inode of what @attr describes, found at @name in @parent (NULL: a root, or without a place). One reference. */
+/* The inode of what @attr describes, found at @name in @parent (NULL: a root, or without a place). One reference.
+ * @until: how long the attributes are true; older ones than it has are left out. */
 MUST_CHECK int gofer_iget(struct gofer_fs *fs, struct gofer_inode *parent, const char *name,
                           const Sbx__Gofer__Attr *attr, uint64_t until, struct gofer_inode **ret);
 void gofer_attr_set(struct gofer_inode *gi, const Sbx__Gofer__Attr *attr, uint64_t until);
@@ -200,11 +259,14 @@ bool gofer_place_is(const struct gofer_inode *gi, const struct gofer_inode *pare
 int gofer_stale(struct gofer_inode *gi);
 /* We changed it: cached attributes are no longer true. */
 void gofer_touched(struct gofer_inode *gi);
-uint64_t gofer_until(const struct gofer_fs *fs); /* for what is learned now */
+uint64_t gofer_until(const struct gofer_fs *fs); /* for what is learned now and not watched */
 void gofer_neg_add(struct gofer_inode *dir, const char *name, size_t len);
+void gofer_neg_forget_all(struct gofer_inode *dir);
 void gofer_neg_forget(struct gofer_inode *dir, const char *name, size_t len);
 bool gofer_neg_hit(struct gofer_inode *dir, const char *name, size_t len);
 int gofer_refresh(struct inode *in);
+/* As gofer_refresh, without asking for what others did. */
+int gofer_attrs_update(struct gofer_inode *gi);
 void gofer_inode_destroy(struct inode *in);
 
 extern const struct inode_ops gofer_reg_inode_ops, gofer_dir_inode_ops, gofer_link_inode_ops, gofer_special_inode_ops;
@@ -235,7 +297,10 @@ struct gofer_listing {
 	uint32_t names_len, names_cap;
 	uint32_t *buckets, n_buckets; /* index + 1 */
 	uint64_t start, next; /* cookies: of the first entry, and to read on from */
-	uint64_t until;
+	uint64_t until;       /* the names */
+	uint64_t attr_until;
+	uint32_t *hidden, n_hidden; /* hashes of names that the policy hides here */
+	bool hides_all;
 	bool eof;             /* read to the end */
 	bool ordered;         /* false: has names whose place in the order is not known */
 };
@@ -245,11 +310,13 @@ struct gofer_listing *gofer_listing_full(struct gofer_inode *dir);
 struct gofer_ent *gofer_listing_find(struct gofer_listing *l, const char *name, size_t len);
 /* An empty listing from @cookie on, in place of what there was. */
 MUST_CHECK int gofer_listing_reset(struct gofer_inode *dir, uint64_t cookie, struct gofer_listing **ret);
-/* Reads one more batch. */
+/* Reads one more batch. -ESTALE without a listing: it was dropped, as the host changed the directory. */
 MUST_CHECK int gofer_listing_more(struct gofer_listing *l);
 /* Lists @dir to its end when that is worth it. */
 void gofer_listing_prefetch(struct gofer_inode *dir);
 void gofer_listing_drop(struct gofer_inode *dir);
+/* A name that is to be asked for though it is not listed. */
+bool gofer_listing_hides(const struct gofer_listing *l, const char *name, size_t len);
 void gofer_listing_add(struct gofer_inode *dir, const char *name, size_t len, const struct gofer_inode *gi);
 void gofer_listing_remove(struct gofer_inode *dir, const char *name, size_t len);
 void gofer_ent_attr(const struct gofer_ent *e, Sbx__Gofer__Attr *a);

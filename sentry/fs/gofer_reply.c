@@ -50,6 +50,14 @@ int gofer_reply_parse(const uint8_t *buf, size_t len, struct wire_arena *arena, 
 		if (!entry_sane(r->entries[i]))
 			return -EPROTO;
 	}
+	for (size_t i = 0; i < r->n_changes; i++) {
+		if (r->changes[i]->attr && !gofer_attr_sane(r->changes[i]->attr))
+			return -EPROTO;
+	}
+	for (size_t i = 0; i < r->n_done; i++) {
+		if (r->done[i]->error >= 4096 || (r->done[i]->attr && !gofer_attr_sane(r->done[i]->attr)))
+			return -EPROTO;
+	}
 	*ret = r;
 	return 0;
 }

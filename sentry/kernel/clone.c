@@ -246,6 +246,11 @@ static int64_t vfork_wait(struct task *t)
 	return t->vfork_waiting ? task_block_killable(t) : (int64_t)t->op.scratch[0];
 }
 
+bool task_clone_waits(const struct task *t)
+{
+	return t->op.restarted && t->op.scratch[0];
+}
+
 int64_t task_clone(struct task *t, const struct clone_request *rq)
 {
 	bool thread = rq->flags & CLONE_THREAD;
@@ -253,7 +258,7 @@ int64_t task_clone(struct task *t, const struct clone_request *rq)
 	pid_t tid;
 	int r;
 
-	if (t->op.restarted && t->op.scratch[0])
+	if (task_clone_waits(t))
 		return vfork_wait(t);
 	r = clone_check(t, rq);
 	if (r < 0)

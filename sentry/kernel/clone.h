@@ -3,6 +3,7 @@
 #ifndef SBX_SENTRY_KERNEL_CLONE_H
 #define SBX_SENTRY_KERNEL_CLONE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -23,6 +24,10 @@ struct clone_request {
 
 /* Checks as copy_process() of Linux does. 0, -EINVAL or -EPERM. */
 int clone_check(const struct task *t, const struct clone_request *rq);
+
+/* Does @t's call run again because it waits for a child that it has made? Then only task_clone() is to be called, with
+ * any request. */
+bool task_clone_waits(const struct task *t);
 
 /* Makes and starts the child: its number, -errno, a restart code, or SYS_BLOCKED (vfork). */
 int64_t task_clone(struct task *t, const struct clone_request *rq);

@@ -87,8 +87,11 @@ void futex_unqueue_all(struct futex_wait *fw)
 
 static void wait_free(void *data)
 {
-	futex_unqueue_all(data);
-	free(data);
+	struct futex_wait *fw = data;
+
+	futex_thaw(fw->w[0].task); /* a call that failed while it held the others */
+	futex_unqueue_all(fw);
+	free(fw);
 }
 
 struct futex_wait *futex_wait_hold(struct task *t, unsigned n)
@@ -160,6 +163,16 @@ int futex_wake(struct task *t, uaddr_t a, unsigned n)
 	    !futex_key_equal(&priv, &shared))
 		woken += MAX(futex_wake_key(&shared, (int)n - woken, FUTEX_BITSET_MATCH_ANY), 0);
 	return woken;
+}
+
+bool futex_first_is_other(const struct futex_key *k)
+{
+	struct futex_waiter *w;
+
+	list_for_each_entry(w, bucket(k), node)
+		if (futex_key_equal(&w->key, k))
+			return !w->pi;
+	return false;
 }
 
 struct futex_waiter *futex_pi_first(const struct futex_key *k)
@@ -299,9 +312,11 @@ int64_t futex_requeue(struct task *t, const struct futex_requeue_arg *arg)
 			continue;
 		if (done - arg->n_wake >= arg->n_requeue)
 			break;
-		/* Nothing was moved yet: PI waiters do not mix with others. */
-		if (w->pi)
-			return -EINVAL;
+		/* PI waiters do not mix with others. As on Linux, what came before it is done. */
+		if (w->pi) {
+			r = -EINVAL;
+			break;
+		}
 		if (done < arg->n_wake) {
 			futex_wake_waiter(w);
 		} else {
@@ -312,7 +327,7 @@ int64_t futex_requeue(struct task *t, const struct futex_requeue_arg *arg)
 		done++;
 	}
 	list_splice_tail(bucket(&to), &moved);
-	return done;
+	return r < 0 ? r : done;
 }
 
 /* The word of FUTEX_WAKE_OP: see futex(2), "FUTEX_WAKE_OP". */

@@ -69,6 +69,11 @@ static void poll_fire(struct ktimer *kt)
 		task_wake(futex_freeze_for);
 }
 
+static void thaw_held(void *data)
+{
+	futex_thaw(data);
+}
+
 bool futex_freeze(struct task *t)
 {
 	if (!freeze.init_done) {
@@ -83,6 +88,9 @@ bool futex_freeze(struct task *t)
 	if (futex_freeze_for)
 		return task_wait_on(t, &freeze.turn, POLLIN) <
 		       0; /* no memory to wait: do without */
+	/* However the call ends, the others go on. A wait for a PI lock sees to that by itself. */
+	if (!t->op.data)
+		task_op_hold(t, t, thaw_held);
 	futex_frozen_mm = t->mm;
 	futex_freeze_for = t;
 	freeze.give_up = clock_mono_ns() + FREEZE_PATIENCE_NS;

@@ -50,6 +50,8 @@ static int take_or_queue(struct task *t, uaddr_t a, struct futex_waiter *w,
 	owner = (pid_t)(word & FUTEX_TID_MASK);
 	if (owner == t->tid)
 		return -EDEADLK;
+	if (futex_first_is_other(k))
+		return -EINVAL;
 	if (!owner) {
 		new = (word & FUTEX_OWNER_DIED) | (uint32_t)t->tid |
 		      (futex_pi_first(k) ? FUTEX_WAITERS : 0);

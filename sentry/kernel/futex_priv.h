@@ -41,6 +41,8 @@ void futex_wake_waiter(struct futex_waiter *w);
 /* Wakes up to @n (at least one) waiters with a common bit; -EINVAL when a PI waiter is
  * among them. */
 int futex_wake_key(const struct futex_key *k, int n, uint32_t bitset);
+/* Does the first waiter wait for something else than a PI lock? */
+bool futex_first_is_other(const struct futex_key *k);
 /* The first PI waiter, or NULL; and of all keys, the first whose lock @owner holds. */
 struct futex_waiter *futex_pi_first(const struct futex_key *k);
 struct futex_waiter *futex_pi_owned_by(pid_t owner);

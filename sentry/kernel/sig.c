@@ -256,7 +256,7 @@ static int send(struct tgroup *tg, struct task *t, int sig, const struct linux_s
 		return 0;
 	}
 	r = sigqueue_add(t ? t->sig_pending : tg->shared_pending, sig, info ? info : &kernel_info,
-			 tg->rlim[RLIMIT_SIGPENDING].cur);
+			 MIN(tg->rlim[RLIMIT_SIGPENDING].cur, SIG_ENTRIES_MAX));
 	if (r < 0)
 		return r;
 	signalfd_notify(tg, sig);

@@ -14,6 +14,9 @@
 
 #define SIG_RTMIN 32
 
+/* Queued signals with siginfo in the whole sandbox, however high its root user sets RLIMIT_SIGPENDING. */
+#define SIG_ENTRIES_MAX 65536ull
+
 #define SIG_UNBLOCKABLE (SIG_BIT(SIGKILL) | SIG_BIT(SIGSTOP))
 #define SIG_STOP_SET    (SIG_BIT(SIGSTOP) | SIG_BIT(SIGTSTP) | SIG_BIT(SIGTTIN) | SIG_BIT(SIGTTOU))
 #define SIG_IGNORE_SET  (SIG_BIT(SIGCONT) | SIG_BIT(SIGCHLD) | SIG_BIT(SIGWINCH) | SIG_BIT(SIGURG))

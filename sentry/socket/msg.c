@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "sentry/kernel/clock.h"
 #include "sentry/kernel/cred.h"
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/sig.h"
@@ -44,19 +45,103 @@ int sock_addr_out(struct task *t, uaddr_t p, uaddr_t lenp, const struct sock_add
 	return 0;
 }
 
+/* A call that waits: what it began with, so that it goes on with that, and what it must keep. */
+struct sock_wait {
+	struct file *file;     /* counted */
+	struct sock *full;     /* counted; NULL: waits on the socket's own queue */
+	struct sock_addr name; /* of connect: read once */
+};
+
+static void sock_wait_free(void *data)
+{
+	struct sock_wait *w = data;
+
+	file_put(w->file);
+	sock_put(w->full);
+	free(w);
+}
+
+/* That of an earlier run of the call, or NULL. */
+static struct sock_wait *sock_wait_peek(const struct task *t)
+{
+	return t->op.restarted && t->op.data && t->op.data_free == sock_wait_free ? t->op.data : NULL;
+}
+
+int sock_call_file(struct task *t, int fd, struct file **f, struct sock **s)
+{
+	struct sock_wait *w = sock_wait_peek(t);
+	int err;
+
+	if (w) {
+		*f = file_get(w->file);
+	} else {
+		err = fd_get(t, fd, f);
+		if (err)
+			return err;
+	}
+	*s = sock_of_file(*f);
+	if (*s)
+		return 0;
+	file_put(*f);
+	return -ENOTSOCK;
+}
+
+/* Consumes @full. */
+static int64_t sock_wait(struct task *t, struct file *f, uint32_t events, uint64_t timeo, struct sock *full,
+			 const struct sock_addr *name)
+{
+	struct sock_wait *w = task_timed_out(t) ? NULL : calloc(1, sizeof(*w));
+
+	if (!w) {
+		sock_put(full);
+		return task_timed_out(t) ? -EAGAIN : -ENOMEM;
+	}
+	w->file = file_get(f);
+	w->full = full;
+	if (name)
+		w->name = *name;
+	task_op_hold(t, w, sock_wait_free);
+	if (timeo)
+		task_deadline(t, ns_add_sat(clock_mono_ns(), timeo));
+	if (task_wait_on(t, full ? &full->wq : &sock_of_file(f)->wq, events | POLLERR | POLLHUP))
+		return -ENOMEM;
+	return task_block(t, timeo ? -EINTR : -ERESTARTSYS);
+}
+
 int64_t sock_block(struct task *t, struct file *f, uint32_t events, uint64_t timeo)
 {
-	struct sock *s = sock_of_file(f);
+	return sock_wait(t, f, events, timeo, NULL, NULL);
+}
 
-	if (task_timed_out(t))
-		return -EAGAIN;
-	if (timeo)
-		task_deadline(t, clock_mono_ns() + timeo);
-	if (task_wait_on(t, &s->wq, events | POLLERR | POLLHUP))
-		return -ENOMEM;
-	if (!t->op.data)
-		task_op_hold(t, file_get(f), file_put_held);
-	return task_block(t, timeo ? -EINTR : -ERESTARTSYS);
+static int64_t connect_call(struct task *t, struct file *f, struct sock *s, const struct sock_addr *name)
+{
+	int r = s->ops->connect ? s->ops->connect(s, t, name) : -EOPNOTSUPP;
+	struct sock *full = sock_take_full(s);
+
+	if (r == -EAGAIN && full && !(f->flags & O_NONBLOCK))
+		return sock_wait(t, f, POLLOUT, s->sndtimeo, full, name);
+	sock_put(full);
+	return r;
+}
+
+int64_t sock_connect(struct task *t, int fd, uaddr_t uaddr, uint32_t len)
+{
+	struct sock_wait *w = sock_wait_peek(t);
+	struct sock_addr name;
+	struct sock *s;
+	struct file *f;
+	int64_t r = sock_call_file(t, fd, &f, &s);
+
+	if (r)
+		return r;
+	if (w)
+		name = w->name;
+	else
+		r = sock_addr_in(t, uaddr, len, &name);
+	if (!r)
+		r = connect_call(t, f, s, &name);
+	file_put(f);
+	return r;
 }
 
 static bool nonblocking(const struct file *f, int flags)
@@ -149,10 +234,14 @@ static int64_t send_call(struct task *t, struct file *f, struct sock_msg *m)
 {
 	struct sock *s = sock_of_file(f);
 	uint64_t done = t->op.progress;
+	struct sock *full;
 	ssize_t n;
 
-	if (done)
+	if (done) {
 		uio_skip(m->uio, done);
+		if (!m->uio->resid) /* made shorter meanwhile */
+			return (int64_t)done;
+	}
 	for (;;) {
 		n = s->ops->send(s, t, m);
 		if (n < 0)
@@ -161,13 +250,15 @@ static int64_t send_call(struct task *t, struct file *f, struct sock_msg *m)
 		if (s->type != SOCK_STREAM || !m->uio->resid)
 			return (int64_t)t->op.progress;
 	}
+	full = sock_take_full(s);
 	if (n == -EAGAIN && !nonblocking(f, m->flags)) {
-		int64_t r = sock_block(t, f, POLLOUT, s->sndtimeo);
+		int64_t r = sock_wait(t, f, POLLOUT, s->sndtimeo, full, NULL);
 
 		if (r == SYS_BLOCKED || !t->op.progress)
 			return r;
 		return (int64_t)t->op.progress;
 	}
+	sock_put(full);
 	if (t->op.progress)
 		return (int64_t)t->op.progress;
 	if (n == -EPIPE && !(m->flags & MSG_NOSIGNAL))
@@ -223,8 +314,11 @@ static int64_t recv_call(struct task *t, struct file *f, struct sock_msg *m)
 	bool all = (m->flags & MSG_WAITALL) && s->type == SOCK_STREAM && !(m->flags & MSG_PEEK);
 	ssize_t n;
 
-	if (t->op.progress)
+	if (t->op.progress) {
 		uio_skip(m->uio, t->op.progress);
+		if (!m->uio->resid) /* as above */
+			return (int64_t)t->op.progress;
+	}
 	for (;;) {
 		n = s->ops->recv(s, t, m);
 		if (n <= 0)

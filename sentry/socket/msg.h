@@ -32,6 +32,13 @@ int64_t sock_recvmsg(struct task *t, struct file *f, struct linux_msghdr *hdr, i
 int64_t sock_sendto(struct task *t, struct file *f, uaddr_t buf, uint64_t n, int flags, const struct sock_addr *to);
 int64_t sock_recvfrom(struct task *t, struct file *f, uaddr_t buf, uint64_t n, int flags, struct sock_addr *from);
 
+/* The socket that the call of @t is about: @fd's, or, when the call runs again after sock_block(), the one it began
+ * with. *f is counted; *s is the file's. -EBADF, -ENOTSOCK. */
+MUST_CHECK int sock_call_file(struct task *t, int fd, struct file **f, struct sock **s);
+
+/* connect(2): waits while the listener has no room. */
+int64_t sock_connect(struct task *t, int fd, uaddr_t uaddr, uint32_t len);
+
 /* Waits until the socket polls for one of @events; @timeo in ns, 0: none. */
 int64_t sock_block(struct task *t, struct file *f, uint32_t events, uint64_t timeo);
 

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "base/bug.h"
+#include "sentry/kernel/clock.h"
 #include "sentry/kernel/uaccess.h"
 #include "sentry/vfs/uio.h"
 
@@ -51,9 +53,17 @@ void sock_put(struct sock *s)
 {
 	if (!s || !ref_put(&s->ref))
 		return;
-	sock_put(s->connect_to);
+	BUG_ON(s->full);
 	waitq_fini(&s->wq);
 	s->ops->destroy(s);
+}
+
+struct sock *sock_take_full(struct sock *s)
+{
+	struct sock *full = s->full;
+
+	s->full = NULL;
+	return full;
 }
 
 static struct sock *sock_of(struct file *f)
@@ -68,11 +78,15 @@ static ssize_t sock_file_read(struct file *f, struct uio *u, uint64_t *pos)
 	return sock_of(f)->ops->recv(sock_of(f), u->task, &m);
 }
 
+/* vfs waits on the socket's own queue, which a connected one's peer wakes. */
 static ssize_t sock_file_write(struct file *f, struct uio *u, uint64_t *pos)
 {
 	struct sock_msg m = { .uio = u };
+	struct sock *s = sock_of(f);
+	ssize_t n = s->ops->send(s, u->task, &m);
 
-	return sock_of(f)->ops->send(sock_of(f), u->task, &m);
+	sock_put(sock_take_full(s));
+	return n;
 }
 
 static uint32_t sock_file_poll(struct file *f, struct waitq **q)
@@ -145,7 +159,11 @@ static int timeo_set(uint64_t *ns, const void *val, uint32_t len)
 	memcpy(&tv, val, sizeof(tv));
 	if (tv.tv_usec < 0 || tv.tv_usec >= 1000000)
 		return -EDOM;
-	*ns = tv.tv_sec < 0 ? 0 : (uint64_t)tv.tv_sec * NSEC_PER_SEC + (uint64_t)tv.tv_usec * 1000;
+	/* None, as for Linux: less than zero, or longer than anyone waits. */
+	if (tv.tv_sec < 0 || (uint64_t)tv.tv_sec >= CLOCK_NS_MAX / NSEC_PER_SEC)
+		*ns = 0;
+	else
+		*ns = (uint64_t)tv.tv_sec * NSEC_PER_SEC + (uint64_t)tv.tv_usec * 1000;
 	return 0;
 }
 

@@ -77,7 +77,8 @@ struct sock {
 	const struct sock_ops *ops;
 	int family, type, protocol;
 	struct waitq wq;
-	struct sock *connect_to;      /* counted: the listener whose backlog was full for our connect (-EAGAIN) */
+	struct sock *full;            /* counted: whose queue had no room when connect or send said -EAGAIN; the system
+				       * call takes it. NULL: our own wq tells */
 	int err;                      /* SO_ERROR */
 	uint32_t sndbuf, rcvbuf;
 	uint64_t rcvtimeo, sndtimeo;  /* ns; 0: none */
@@ -98,6 +99,8 @@ extern const struct sock_family unix_family, inet_family, inet6_family;
 void sock_init(struct sock *s, const struct sock_ops *ops, int family, int type, int protocol);
 struct sock *sock_get(struct sock *s);
 void sock_put(struct sock *s);
+/* s->full with its reference, or NULL. */
+struct sock *sock_take_full(struct sock *s);
 
 /* The family's table entry, or NULL. */
 const struct sock_family *sock_family_lookup(int family);

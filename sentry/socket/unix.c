@@ -6,6 +6,10 @@
  * States of a stream or seqpacket socket: NEW -> LISTENING, or NEW -> CONNECTED by connect (its server half waits in
  * the listener's backlog, already connected) -> CLOSED. Peers hold a counted reference on each other; unlinking takes
  * both. A message lies in the receiver's queue with the credentials and files that came with it.
+ *
+ * Who waits for room in another's queue: a stream on its own wait queue, which the peer wakes; so does a datagram socket
+ * that is connected (it is on its receiver's list of senders); a datagram with an address, and a connect, on the wait
+ * queue of the receiver or listener (sock.full).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +51,8 @@ struct unix_sock {
 	struct sock sock;
 	enum unix_state state;
 	struct unix_sock *peer;    /* counted */
+	struct list senders;       /* datagram sockets that are connected to this one ... */
+	struct list sender_node;   /* ... and where it is itself on its peer's */
 	struct list rxq;
 	uint32_t rx_bytes;
 	bool rd_shut, wr_shut;
@@ -73,13 +79,29 @@ static struct linux_ucred cred_of(const struct task *t)
 	return (struct linux_ucred){ t->tg->tgid, t->cred->euid, t->cred->egid };
 }
 
+/*
+ * @m is on no list. A file that goes with it may be a socket whose queue holds messages with files, and so on as deep
+ * as the guest likes: a queue instead of recursion.
+ */
 static void msg_free(struct unix_msg *m)
 {
-	for (unsigned i = 0; i < m->n_fds; i++)
-		file_put(m->fds[i]);
-	n_inflight -= m->n_fds;
-	free(m->fds);
-	free(m);
+	static struct list dying = LIST_INIT(dying);
+	static bool running;
+
+	list_add_tail(&dying, &m->node);
+	if (running)
+		return;
+	running = true;
+	while (!list_empty(&dying)) {
+		m = list_first_entry(&dying, struct unix_msg, node);
+		list_del(&m->node);
+		for (unsigned i = 0; i < m->n_fds; i++)
+			file_put(m->fds[i]);
+		n_inflight -= m->n_fds;
+		free(m->fds);
+		free(m);
+	}
+	running = false;
 }
 
 static void queue_drop(struct unix_sock *u)
@@ -106,6 +128,8 @@ static struct unix_sock *unix_new(struct task *t, int type)
 		return NULL;
 	sock_init(&u->sock, &unix_ops, AF_UNIX, type, 0);
 	list_init(&u->rxq);
+	list_init(&u->senders);
+	list_init(&u->sender_node);
 	list_init(&u->abstract_node);
 	list_init(&u->backlog);
 	list_init(&u->backlog_node);
@@ -299,8 +323,18 @@ static void unix_unlink_peer(struct unix_sock *u)
 	struct unix_sock *p = u->peer;
 
 	u->peer = NULL;
+	list_del(&u->sender_node);
 	if (p)
 		sock_put(&p->sock);
+}
+
+/* Datagram sockets that are connected to @u look again. */
+static void wake_senders(struct unix_sock *u, uint32_t ev)
+{
+	struct unix_sock *s;
+
+	list_for_each_entry(s, &u->senders, sender_node)
+		wake_all(s, ev);
 }
 
 /* A datagram socket that is connected takes messages of its peer only. */
@@ -328,6 +362,7 @@ static int dgram_connect(struct unix_sock *u, struct task *t, const struct sock_
 	}
 	unix_unlink_peer(u);
 	u->peer = to; /* the reference of unix_resolve */
+	list_add_tail(&to->senders, &u->sender_node);
 	u->state = UNIX_CONNECTED;
 	return 0;
 }
@@ -341,12 +376,6 @@ static int unix_connect(struct sock *s, struct task *t, const struct sock_addr *
 		return dgram_connect(u, t, a);
 	if (a->len <= SUN_PATH_OFF || a->sa.sa_family != AF_UNIX)
 		return -EINVAL;
-	sock_put(s->connect_to);
-	s->connect_to = NULL;
-	if (u->state == UNIX_CONNECTED)
-		return -EISCONN;
-	if (u->state != UNIX_NEW)
-		return -EINVAL;
 	err = unix_resolve(t, a, s->type, &to);
 	if (err)
 		return err;
@@ -355,9 +384,13 @@ static int unix_connect(struct sock *s, struct task *t, const struct sock_addr *
 		goto out;
 	err = -EAGAIN;
 	if (to->n_backlog > to->max_backlog) {
-		s->connect_to = sock_get(&to->sock);
+		s->full = sock_get(&to->sock);
 		goto out;
 	}
+	/* Linux looks at the other side first. */
+	err = u->state == UNIX_CONNECTED ? -EISCONN : -EINVAL;
+	if (u->state != UNIX_NEW)
+		goto out;
 	err = -ENOMEM;
 	half = unix_new(t, s->type);
 	if (!half)
@@ -485,8 +518,11 @@ static ssize_t dgram_send(struct unix_sock *u, struct task *t, struct sock_msg *
 		return -EPIPE;
 	if (to->state == UNIX_CLOSED)
 		return u->sock.type == SOCK_DGRAM ? -ECONNREFUSED : -EPIPE;
-	if (to->rx_bytes && to->rx_bytes + n > to->sock.rcvbuf)
+	if (to->rx_bytes && to->rx_bytes + n > to->sock.rcvbuf) {
+		if (u->peer != to)
+			u->sock.full = sock_get(&to->sock);
 		return -EAGAIN;
+	}
 	msg = msg_make(u, t, m, (uint32_t)n, &err);
 	if (!msg)
 		return err;
@@ -577,6 +613,7 @@ static void msg_done(struct unix_sock *u, struct unix_msg *msg, uint32_t counted
 	/* Room for the writer; a datagram's writer waits on the receiver's queue. */
 	if (u->peer)
 		wake_all(u->peer, POLLOUT);
+	wake_senders(u, POLLOUT);
 	wake_all(u, POLLOUT);
 }
 
@@ -774,6 +811,10 @@ static void unix_close(struct sock *s)
 	u->state = UNIX_CLOSED;
 	queue_drop(u);
 	u->peer = NULL;
+	list_del(&u->sender_node);
+	wake_senders(u, POLLOUT | POLLERR);
+	/* Also those that wait for room here: there will be none. */
+	wake_all(u, POLLOUT | POLLERR);
 	if (!p)
 		return;
 	if (s->type != SOCK_DGRAM) {
@@ -785,7 +826,6 @@ static void unix_close(struct sock *s)
 			sock_put(&u->sock); /* the caller holds another */
 		}
 	}
-	wake_all(u, POLLOUT | POLLERR);
 	sock_put(&p->sock);
 }
 

@@ -89,6 +89,8 @@ static int64_t fcntl_setown_ex(struct task *t, struct file *f, uaddr_t arg)
 		return -EFAULT;
 	if (ex.type != F_OWNER_TID && ex.type != F_OWNER_PID && ex.type != F_OWNER_PGRP)
 		return -EINVAL;
+	if (ex.pid < 0)
+		return -ESRCH;
 	f->owner_pid = ex.type == F_OWNER_PGRP ? -ex.pid : ex.pid;
 	return 0;
 }

@@ -24,6 +24,9 @@
 #define UTS_VERSION  "#1 SMP PREEMPT_DYNAMIC sbx"
 #define UNAME26      0x0020000u
 
+/* Of one call, as getrandom(2) says: the leader is busy that long. */
+#define GETRANDOM_MAX ((1ull << 25) - 1)
+
 int64_t sys_uname(struct task *t, const struct sysargs *a)
 {
 	struct linux_utsname u;
@@ -70,7 +73,7 @@ int64_t sys_setdomainname(struct task *t, const struct sysargs *a)
 int64_t sys_getrandom(struct task *t, const struct sysargs *a)
 {
 	unsigned flags = ARG_U32(a, 2);
-	uint64_t n = MIN(ARG_U64(a, 1), (uint64_t)INT32_MAX), done = 0;
+	uint64_t n = MIN(ARG_U64(a, 1), GETRANDOM_MAX), done = 0;
 	/* A small request, as most are, needs no large buffer. */
 	char small[256];
 

@@ -360,11 +360,11 @@ int64_t sys_select(struct task *t, const struct sysargs *a)
 	if (ARG_PTR(a, 4) && !t->op.restarted) {
 		if (copy_in(t, ARG_PTR(a, 4), tv, sizeof(tv)))
 			return -EFAULT;
-		if (tv[0] < 0 || tv[1] < 0)
+		if (tv[0] < 0 || tv[1] < 0 || __builtin_add_overflow(tv[0], tv[1] / 1000000, &tv[0]))
 			return -EINVAL;
 		zero = !tv[0] && !tv[1];
 		if (!zero)
-			task_deadline(t, deadline_after(tv[0] + tv[1] / 1000000, tv[1] % 1000000 * 1000));
+			task_deadline(t, deadline_after(tv[0], tv[1] % 1000000 * 1000));
 	}
 	r = do_select(t, ARG_INT(a, 0), p, zero);
 	if (r != SYS_BLOCKED)

@@ -111,11 +111,14 @@ static int clone3_check(const struct linux_clone_args *ca, uint64_t size)
 int64_t sys_clone3(struct task *t, const struct sysargs *a)
 {
 	struct linux_clone_args ca;
-	struct clone_request rq;
+	struct clone_request rq = { 0 };
 	uint64_t size = ARG_U64(a, 1);
 	int32_t tid;
 	int r;
 
+	/* After CLONE_VFORK the arguments are in memory that the child has changed since. */
+	if (task_clone_waits(t))
+		return task_clone(t, &rq);
 	r = clone_args_copy(t, ARG_PTR(a, 0), size, &ca);
 	if (r == 0)
 		r = clone3_check(&ca, size);

@@ -6,8 +6,9 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "sentry/abi/time.h"
+#include "sentry/kernel/clock.h"
 #include "sentry/kernel/restart.h"
 #include "sentry/kernel/task.h"
 #include "sentry/kernel/uaccess.h"
@@ -23,20 +24,6 @@ struct linux_mmsghdr {
 	struct linux_msghdr hdr;
 	uint32_t len, pad;
 };
-
-/* The socket of a descriptor: *f is counted. */
-static int sock_fd(struct task *t, int fd, struct file **f, struct sock **s)
-{
-	int err = fd_get(t, fd, f);
-
-	if (err)
-		return err;
-	*s = sock_of_file(*f);
-	if (*s)
-		return 0;
-	file_put(*f);
-	return -ENOTSOCK;
-}
 
 static int type_decode(int arg, int *type, uint32_t *fflags, bool *cloexec)
 {
@@ -113,69 +100,32 @@ int64_t sys_socketpair(struct task *t, const struct sysargs *a)
 	return err;
 }
 
-/* Calls that take one address. */
-static int64_t with_addr(struct task *t, const struct sysargs *a,
-			 int (*op)(struct sock *s, struct task *t, const struct sock_addr *addr))
+int64_t sys_bind(struct task *t, const struct sysargs *a)
 {
 	struct sock_addr addr;
 	struct sock *s;
 	struct file *f;
-	int err = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int err = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (err)
 		return err;
 	err = sock_addr_in(t, ARG_PTR(a, 1), ARG_U32(a, 2), &addr);
 	if (!err)
-		err = op(s, t, &addr);
+		err = s->ops->bind ? s->ops->bind(s, t, &addr) : -EOPNOTSUPP;
 	file_put(f);
 	return err;
 }
 
-static int do_bind(struct sock *s, struct task *t, const struct sock_addr *addr)
-{
-	return s->ops->bind ? s->ops->bind(s, t, addr) : -EOPNOTSUPP;
-}
-
-static int do_connect(struct sock *s, struct task *t, const struct sock_addr *addr)
-{
-	return s->ops->connect ? s->ops->connect(s, t, addr) : -EOPNOTSUPP;
-}
-
-int64_t sys_bind(struct task *t, const struct sysargs *a)
-{
-	return with_addr(t, a, do_bind);
-}
-
 int64_t sys_connect(struct task *t, const struct sysargs *a)
 {
-	struct sock *s;
-	struct file *f;
-	int64_t r = with_addr(t, a, do_connect);
-
-	if (r != -EAGAIN)
-		return r;
-	r = sock_fd(t, ARG_INT(a, 0), &f, &s);
-	if (r)
-		return r;
-	/* The listener's backlog is full: wait for an accept. */
-	if (!(f->flags & O_NONBLOCK) && s->connect_to) {
-		if (t->op.data != f)
-			task_op_hold(t, file_get(f), file_put_held);
-		r = task_wait_on(t, &s->connect_to->wq, POLLOUT);
-		if (!r)
-			r = task_block(t, -ERESTARTSYS);
-	} else {
-		r = -EAGAIN;
-	}
-	file_put(f);
-	return r;
+	return sock_connect(t, ARG_INT(a, 0), ARG_PTR(a, 1), ARG_U32(a, 2));
 }
 
 int64_t sys_listen(struct task *t, const struct sysargs *a)
 {
 	struct sock *s;
 	struct file *f;
-	int err = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int err = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (err)
 		return err;
@@ -218,7 +168,7 @@ static int64_t do_accept(struct task *t, const struct sysargs *a, int flags)
 
 	if (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK))
 		return -EINVAL;
-	r = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	r = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 	if (r)
 		return r;
 	r = accept_one(t, f, s, ARG_PTR(a, 1), ARG_PTR(a, 2), flags);
@@ -241,7 +191,7 @@ static int64_t do_getname(struct task *t, const struct sysargs *a, bool peer)
 	struct sock_addr name;
 	struct sock *s;
 	struct file *f;
-	int err = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int err = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (err)
 		return err;
@@ -267,7 +217,7 @@ int64_t sys_shutdown(struct task *t, const struct sysargs *a)
 {
 	struct sock *s;
 	struct file *f;
-	int how = ARG_INT(a, 1), err = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int how = ARG_INT(a, 1), err = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (err)
 		return err;
@@ -283,7 +233,7 @@ int64_t sys_setsockopt(struct task *t, const struct sysargs *a)
 	struct sock *s;
 	struct file *f;
 
-	err = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	err = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 	if (err)
 		return err;
 	if (len < 0)
@@ -302,7 +252,7 @@ int64_t sys_getsockopt(struct task *t, const struct sysargs *a)
 	uint32_t len;
 	struct sock *s;
 	struct file *f;
-	int err = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int err = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (err)
 		return err;
@@ -323,7 +273,7 @@ int64_t sys_sendto(struct task *t, const struct sysargs *a)
 	struct sock_addr to;
 	struct sock *s;
 	struct file *f;
-	int64_t r = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int64_t r = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (r)
 		return r;
@@ -340,7 +290,7 @@ int64_t sys_recvfrom(struct task *t, const struct sysargs *a)
 	struct sock_addr from = { 0 };
 	struct sock *s;
 	struct file *f;
-	int64_t r = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int64_t r = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 	int err;
 
 	if (r)
@@ -384,7 +334,7 @@ int64_t sys_sendmsg(struct task *t, const struct sysargs *a)
 {
 	struct sock *s;
 	struct file *f;
-	int64_t r = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int64_t r = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (r)
 		return r;
@@ -397,7 +347,7 @@ int64_t sys_recvmsg(struct task *t, const struct sysargs *a)
 {
 	struct sock *s;
 	struct file *f;
-	int64_t r = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int64_t r = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (r)
 		return r;
@@ -413,7 +363,7 @@ static int64_t do_mmsg(struct task *t, const struct sysargs *a, int flags,
 	unsigned n = MIN(ARG_U32(a, 2), MMSG_MAX);
 	struct sock *s;
 	struct file *f;
-	int64_t r = sock_fd(t, ARG_INT(a, 0), &f, &s);
+	int64_t r = sock_call_file(t, ARG_INT(a, 0), &f, &s);
 
 	if (r)
 		return r;
@@ -446,14 +396,15 @@ int64_t sys_sendmmsg(struct task *t, const struct sysargs *a)
 
 int64_t sys_recvmmsg(struct task *t, const struct sysargs *a)
 {
-	struct timespec ts;
+	struct linux_timespec ts;
+	uint64_t ns;
 
 	if (ARG_PTR(a, 4) && !t->op.restarted) {
 		if (copy_in(t, ARG_PTR(a, 4), &ts, sizeof(ts)))
 			return -EFAULT;
-		if (ts.tv_sec < 0 || ts.tv_nsec < 0 || ts.tv_nsec >= (long)NSEC_PER_SEC)
+		if (timespec_to_ns(&ts, &ns))
 			return -EINVAL;
-		task_deadline(t, clock_mono_ns() + (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec);
+		task_deadline(t, ns_add_sat(clock_mono_ns(), ns));
 	}
 	return do_mmsg(t, a, ARG_INT(a, 3), do_recvmsg);
 }

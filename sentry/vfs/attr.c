@@ -14,6 +14,8 @@
 
 int vfs_getattr_inode(struct inode *in, struct kstat *st)
 {
+	if (in->ops->settle)
+		in->ops->settle(in);
 	if (in->ops->refresh) {
 		int err = in->ops->refresh(in);
 

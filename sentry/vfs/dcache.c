@@ -411,11 +411,20 @@ static int lookup_slow(struct dentry *parent, const struct qname *q, struct dent
 	if (!fresh)
 		return -ENOMEM;
 	err = dir->ops->lookup(dir, q, &in);
-	if (err && err != -ENOENT) {
+	fresh->ask = err == -ENOENT_UNCACHED;
+	if (err && err != -ENOENT && !fresh->ask) {
 		dentry_put(fresh);
 		return err;
 	}
 	return attach(fresh, err ? NULL : in, ret);
+}
+
+static bool still_true(struct inode *dir, const struct qname *q, const struct dentry *d)
+{
+	if (d->ask && !d->inode)
+		return false;
+	/* A name that is mounted on stays, whatever the file system below says. */
+	return dir->sb->stable || !dir->ops->revalidate || d->mounted || dir->ops->revalidate(dir, q, d->inode);
 }
 
 static int lookup(struct dentry *parent, struct qname q, struct dentry **ret)
@@ -428,8 +437,7 @@ static int lookup(struct dentry *parent, struct qname q, struct dentry **ret)
 	d = find(parent, q.hash, q.s, q.len);
 	if (d) {
 		dentry_get(d);
-		/* A name that is mounted on stays, whatever the file system below says. */
-		if (dir->sb->stable || !dir->ops->revalidate || d->mounted || dir->ops->revalidate(dir, &q, d->inode)) {
+		if (still_true(dir, &q, d)) {
 			*ret = d;
 			return 0;
 		}
@@ -468,6 +476,13 @@ void dcache_invalidate(struct inode *dir, const char *name, size_t len)
 				dentry_drop(d);
 	}
 	dentry_put(parent);
+}
+
+struct inode *dcache_peek(const struct inode *dir, const char *name, size_t len)
+{
+	const struct dentry *d = dir->alias && table ? find(dir->alias, hash_name(name, len), name, len) : NULL;
+
+	return d && d->inode && d->inode->sb == dir->sb ? d->inode : NULL;
 }
 
 void dcache_drop_super(struct super *sb)

@@ -33,6 +33,7 @@ struct dentry {
 	struct list sibling;
 	bool hashed;             /* reachable by name; false once unlinked */
 	bool mounted;            /* some mount sits on it */
+	bool ask;                /* while negative: the file system wants to be asked each time */
 	bool dead;               /* a removed directory: nothing can be found or made in it */
 	uint32_t name_hash;
 	uint32_t name_len;
@@ -70,6 +71,8 @@ struct dentry *dentry_create_tmpfile(struct dentry *dir, struct inode *in);
 /* Forgets cached names: all of a superblock, or one name of a directory inode (a change that came from the host);
  * @name NULL: all names in it. */
 void dcache_invalidate(struct inode *dir, const char *name, size_t len);
+/* What the cache has for @name in @dir: borrowed, or NULL. */
+struct inode *dcache_peek(const struct inode *dir, const char *name, size_t len);
 void dcache_drop_super(struct super *sb);
 void dcache_shrink(unsigned target);
 

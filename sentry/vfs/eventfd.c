@@ -45,7 +45,7 @@ static ssize_t eventfd_write(struct file *f, struct uio *u, uint64_t *pos)
 	struct eventfd *e = eventfd_of(f);
 	uint64_t v;
 
-	if (u->resid < sizeof(v))
+	if (u->resid != sizeof(v)) /* since Linux 6.9 */
 		return -EINVAL;
 	if (uio_copy_from(u, &v, sizeof(v)) != sizeof(v))
 		return -EFAULT;

@@ -22,8 +22,12 @@
 #include "sentry/kernel/waitq.h"
 #include "sentry/vfs/file.h"
 #include "sentry/vfs/uio.h"
+#include "sentry/vfs/vfs.h"
 
 #define SAFE_CHUNK 4096u /* PIPE_BUF of the host */
+
+uint64_t vfs_host_reads;
+void (*vfs_settle)(void);
 
 struct hostnode {
 	struct inode in;
@@ -119,6 +123,7 @@ static ssize_t hostfile_read(struct file *f, struct uio *u, uint64_t *pos)
 	if (!len)
 		return 0;
 	r = n->seekable ? seek_io(n, f, buf, len, pos, false) : try_io(n, buf, len, false);
+	vfs_host_reads++;
 	if (r <= 0)
 		return r;
 	moved = uio_copy_to(u, buf, (size_t)r);
@@ -137,6 +142,8 @@ static ssize_t hostfile_write(struct file *f, struct uio *u, uint64_t *pos)
 	got = uio_copy_from(u, buf, len);
 	if (got <= 0)
 		return got;
+	if (unlikely(vfs_settle))
+		vfs_settle();
 	r = n->seekable ? seek_io(n, f, buf, (size_t)got, pos, true) : try_io(n, buf, (size_t)got, true);
 	uio_revert(u, (size_t)(got - (r > 0 ? r : 0)));
 	return r;

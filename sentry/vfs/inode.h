@@ -73,10 +73,15 @@ struct kstatfs {
 	uint64_t type, bsize, blocks, bfree, bavail, files, ffree, namelen;
 };
 
+/* Of lookup only: there is no such name, and each attempt is to be asked for. Not an errno of Linux. */
+#define ENOENT_UNCACHED 1100
+
 struct inode_ops {
+	/* Makes what was put off of changes of attributes, so that refresh tells them as they are. NULL: nothing is. */
+	void (*settle)(struct inode *in);
 	/* Brings the cached attributes (inode fields) up to date; NULL: they always are. */
 	int (*refresh)(struct inode *in);
-	/* Result in *ret, one reference. -ENOENT. NULL op: -ENOTDIR. */
+	/* Result in *ret, one reference. -ENOENT, or -ENOENT_UNCACHED. NULL op: -ENOTDIR. */
 	int (*lookup)(struct inode *dir, const struct qname *name, struct inode **ret);
 	/* Is what the dentry cache holds for @name still true? @in NULL: a negative entry. 1 yes, 0 no (vfs drops it
 	 * and looks up again). NULL: always true. Called often: must be cheap. */

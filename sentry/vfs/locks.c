@@ -221,9 +221,10 @@ static int range_decode(struct file *f, const struct linux_flock *fl, struct loc
 		if (start >= 0 && __builtin_add_overflow(start, fl->l_len - 1, &end))
 			return -EOVERFLOW;
 	} else {
-		end = start - 1;
+		end = start;
 		if (__builtin_add_overflow(start, fl->l_len, &start))
 			return -EINVAL;
+		end--; /* above the new start: no overflow */
 	}
 	if (start < 0)
 		return -EINVAL;

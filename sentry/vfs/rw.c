@@ -181,7 +181,7 @@ int64_t vfs_write_call(struct task *t, struct file *f, struct uio *u, uint64_t *
 	int64_t r = 0;
 
 	if (done)
-		uio_skip(u, MIN(done, u->resid));
+		uio_skip(u, done);
 	do {
 		r = vfs_write(t, f, u, pos);
 		if (r <= 0)

@@ -131,6 +131,7 @@ ssize_t uio_zero(struct uio *u, size_t n)
 
 void uio_skip(struct uio *u, uint64_t n)
 {
+	n = MIN(n, u->resid);
 	u->resid -= n;
 	while (n) {
 		uint64_t run;

@@ -44,6 +44,12 @@ int64_t vfs_write_call(struct task *t, struct file *f, struct uio *u, uint64_t *
 /* Kernel buffer, for exec and the loader: reads exactly up to n (short only at end of file). */
 MUST_CHECK ssize_t vfs_read_kernel(struct file *f, void *buf, size_t n, uint64_t pos);
 
+/* Counts what was read from host files and pipes outside of grants: what the guest learned of the host's doings. */
+extern uint64_t vfs_host_reads;
+
+/* Called before something is written to such files: what a file system has put off is then done. NULL: nothing is. */
+extern void (*vfs_settle)(void);
+
 int64_t vfs_llseek(struct file *f, int64_t off, int whence);
 uint32_t vfs_poll(struct file *f, struct waitq **q);
 MUST_CHECK int vfs_mmap(struct file *f, int prot, bool shared, struct file_map *map);

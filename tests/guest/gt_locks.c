@@ -71,6 +71,8 @@ static void hostile(void)
 	CHECK_ERR(lock_on(fd, F_SETLK, 77, 0, 0), EINVAL);
 	CHECK_ERR(lock_on(fd, F_SETLK, F_WRLCK, -1, 0), EINVAL);
 	CHECK_ERR(lock_on(fd, F_SETLK, F_WRLCK, 5, -6), EINVAL);
+	CHECK_ERR(lock_on(fd, F_SETLK, F_WRLCK, INT64_MIN, -1), EINVAL);
+	CHECK_ERR(fcntl(fd, F_SETOWN_EX, (int[]){ F_OWNER_PGRP, INT32_MIN }), ESRCH);
 	CHECK_ERR(lock_on(fd, F_SETLK, F_WRLCK, INT64_MAX, INT64_MAX), EOVERFLOW);
 	fl.l_whence = 9;
 	CHECK_ERR(fcntl(fd, F_SETLK, &fl), EINVAL);

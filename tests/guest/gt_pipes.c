@@ -289,6 +289,12 @@ static void eventfds(void)
 	CHECK_EQ(events_of(fd, POLLIN | POLLOUT), POLLIN | POLLOUT);
 	CHECK_EQ(read(fd, &v, 8), 8);
 	CHECK_EQ(v, 3);
+	/* Never two numbers a call: the first one before Linux 6.9, none since. */
+	if (write(fd, (uint64_t[]){ 5, 6 }, 16) == 8) {
+		CHECK_EQ(read(fd, &v, 8), 8);
+		CHECK_EQ(v, 5);
+	}
+	CHECK_ERR(read(fd, &v, 8), EAGAIN);
 	CHECK_ERR(read(fd, &v, 8), EAGAIN);
 	v = UINT64_MAX;
 	CHECK_ERR(write(fd, &v, 8), EINVAL);

@@ -122,6 +122,10 @@ static void selects(void)
 	FD_SET(a[0], &r);
 	CHECK_EQ(select(20, &r, NULL, NULL, &tv), 0);
 	CHECK(tv.tv_sec == 0 && tv.tv_usec == 0 && !FD_ISSET(a[0], &r));
+	FD_ZERO(&w);
+	FD_SET(a[1], &w);
+	CHECK_ERR(syscall(SYS_select, 20, NULL, &w, NULL, (long[]){ INT64_MAX, 1999999 }), EINVAL);
+	CHECK_EQ(syscall(SYS_select, 20, NULL, &w, NULL, (long[]){ INT64_MAX, 999999 }), 1);
 	FD_SET(15, &r);
 	CHECK_ERR(select(20, &r, NULL, NULL, &tv), EBADF);
 	CHECK_ERR(select(-1, NULL, NULL, NULL, &tv), EINVAL);

@@ -302,6 +302,44 @@ static void roots(void)
 	CHECK_OK(access("/proc/self/status", F_OK));
 }
 
+/* The program that runs, whatever has been put at its name. */
+static void exe_replaced(void)
+{
+	char name[64], buf[65536];
+	struct stat prog, other, now;
+	int from, to, p[2];
+	ssize_t n;
+	pid_t pid;
+
+	from = (int)CHECK_OK(open("/bin/sleep", O_RDONLY));
+	to = (int)CHECK_OK(open("prog", O_CREAT | O_WRONLY | O_CLOEXEC, 0755));
+	while ((n = CHECK_OK(read(from, buf, sizeof(buf)))) > 0)
+		CHECK_EQ(write(to, buf, (size_t)n), n);
+	close(to);
+	CHECK_OK(pipe2(p, O_CLOEXEC));
+	pid = fork();
+	if (!pid) {
+		execl("./prog", "prog", "10", (char *)NULL);
+		_exit(1);
+	}
+	close(p[1]);
+	CHECK_EQ(read(p[0], buf, 1), 0); /* it runs */
+	CHECK_OK(stat("prog", &prog));
+	to = (int)CHECK_OK(open("secret", O_CREAT | O_WRONLY, 0644));
+	CHECK_OK(fstat(to, &other));
+	CHECK_OK(unlink("prog"));
+	CHECK_OK(symlink("secret", "prog"));
+	snprintf(name, sizeof(name), "/proc/%d/exe", (int)pid);
+	CHECK_OK(stat(name, &now));
+	CHECK(now.st_ino == prog.st_ino && now.st_ino != other.st_ino);
+	from = (int)CHECK_OK(open(name, O_RDONLY));
+	CHECK_EQ(read(from, buf, 4), 4);
+	CHECK(!memcmp(buf, "\177ELF", 4));
+	kill(pid, SIGKILL);
+	CHECK_EQ(waitpid(pid, NULL, 0), pid);
+	CHECK_EQ(stat(name, &now), -1);
+}
+
 static const struct gt_case cases[] = {
 	{ "devices", devices },
 	{ "dev_links", dev_links },
@@ -312,6 +350,7 @@ static const struct gt_case cases[] = {
 	{ "piecewise", piecewise },
 	{ "of_others", of_others },
 	{ "roots", roots },
+	{ "exe_replaced", exe_replaced },
 	{ NULL, NULL },
 };
 

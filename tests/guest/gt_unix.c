@@ -418,6 +418,25 @@ static void descriptors(void)
 	close(sv[1]);
 }
 
+/* Sockets that lie in each other's queues, as deep as the kernel lets them. */
+static void nested(void)
+{
+	int sv[2], inner = (int)CHECK_OK(socket(AF_UNIX, SOCK_STREAM, 0)), depth = 0;
+
+	for (; depth < 12000; depth++) {
+		CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+		if (send_fds(sv[0], &inner, 1, "x") != 1)
+			break;
+		close(inner);
+		close(sv[0]);
+		inner = sv[1];
+	}
+	CHECK(depth == 12000 || errno == ETOOMANYREFS);
+	CHECK_OK(close(inner));
+	CHECK_OK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv));
+	CHECK_EQ(write(sv[0], "x", 1), 1);
+}
+
 static void credentials(void)
 {
 	struct ucred uc, *in;
@@ -500,6 +519,7 @@ static const struct gt_case cases[] = {
 	{ "datagrams", datagrams },
 	{ "records", records },
 	{ "descriptors", descriptors },
+	{ "nested", nested },
 	{ "credentials", credentials },
 	{ "options", options },
 	{ NULL, NULL },

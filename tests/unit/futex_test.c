@@ -237,6 +237,28 @@ static void test_freeze(void)
 	}
 }
 
+/* A call that holds the others and then fails lets them go on. */
+static void test_freeze_fails(void)
+{
+	struct linux_timespec *ts = fake_mem(thr[0], TS);
+
+	*word(W1) = 0;
+	*ts = (struct linux_timespec){ INT32_MAX, 0 };
+	for (int k = 2; k < N_THREADS; k++)
+		CALL0(thr[k], LINUX_SYS_pause);
+	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, TS, 0, 0), FAKE_BLOCKED, "waits for the running thread");
+	ts->tv_nsec = -1;
+	fake_take_kick(thr[1]);
+	tap_eq(fake_result(thr[0]), -EINVAL, "its time-out was spoilt meanwhile");
+	tap_ok(!futex_freeze_for && !futex_frozen_mm, "nobody is held any more");
+	tap_ok(fake_ctx(thr[1])->running, "the other thread goes on");
+	*word(W1) = 0;
+	for (int k = 2; k < N_THREADS; k++) {
+		fake_ctx(thr[k])->kicked = false;
+		unpark(thr[k]);
+	}
+}
+
 static void test_pi(void)
 {
 	struct linux_timespec *ts = fake_mem(thr[0], TS);
@@ -424,6 +446,7 @@ int main(void)
 	test_requeue();
 	test_wake_op();
 	test_freeze();
+	test_freeze_fails();
 	test_pi();
 	test_waitv();
 	test_robust();

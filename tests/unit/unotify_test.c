@@ -94,7 +94,7 @@ static int find_stub(void)
 
 static bool start(bool no_userns)
 {
-	struct platform_config cfg = { .stub_fd = -1, .max_contexts = MAX_TASKS, .no_userns = no_userns };
+	struct platform_config cfg = { .stub_fd = -1, .proc_fd = -1, .max_contexts = MAX_TASKS, .no_userns = no_userns };
 	struct sbx_err err;
 	uint64_t t0 = now_ns();
 

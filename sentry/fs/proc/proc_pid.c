@@ -438,9 +438,10 @@ static int exe_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 
 static int exe_follow(struct proc_inode *pi, struct task *t, struct path *out)
 {
-	if (!t->tg->exe_path || !t->fs)
-		return -ENOENT;
-	return path_walk_at(NULL, &t->fs->root, t->tg->exe_path, WALK_FOLLOW, out);
+	/* The file itself: its name may stand for another by now. */
+	struct file *f = t->mm ? mm_exe(t->mm) : NULL;
+
+	return f ? file_place(f, &out->dentry, &out->mnt) : -ENOENT;
 }
 
 static int ns_link(struct strbuf *b, struct proc_inode *pi, struct task *t)

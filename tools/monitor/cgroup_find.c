@@ -73,12 +73,19 @@ struct mount_line {
 };
 
 /* "36 35 98:0 /root /at opts tags... - type source super-options" */
-static bool parse_line(const char *line, struct mount_line *m)
+static bool parse_line(const char *from, struct mount_line *m)
 {
-	const char *dash = strstr(line, " - "), *end = line + strcspn(line, "\n");
+	static char line[3 * PATH_MAX]; /* used by one thread */
+	size_t len = strcspn(from, "\n");
+	const char *dash;
 	char format[80];
 
-	if (!dash || dash > end)
+	if (len >= sizeof(line))
+		return false;
+	memcpy(line, from, len);
+	line[len] = '\0';
+	dash = strstr(line, " - ");
+	if (!dash)
 		return false;
 	snprintf(format, sizeof(format), "%%*s %%*s %%*s %%%ds %%%ds", PATH_MAX - 1, PATH_MAX - 1);
 	if (sscanf(line, format, m->root, m->at) != 2)

@@ -108,7 +108,7 @@ static void fill_dirs(struct dir_msgs *d, const struct run_spec *spec)
 	} else {
 		add_dir(d, "/tmp", 01777, false, false);
 	}
-	if (spec->home)
+	if (spec->home && strcmp(spec->home, "/"))
 		add_dir(d, spec->home, 0755, true, false);
 }
 

@@ -143,11 +143,18 @@ static int join_cgroup(struct run *r, struct sbx_err *err)
 {
 	const struct policy *p = r->spec->policy;
 	const struct cgroup_limits l = { p->limits[LIMIT_MEMORY], p->limits[LIMIT_TASKS] };
-	int ret = cgroup_create(&r->cgroup, r->spec->cgroup ? r->spec->cgroup : "auto", &l, err);
+	const char *where = r->spec->cgroup ? r->spec->cgroup : "auto";
+	int ret = cgroup_create(&r->cgroup, where, &l, err);
 
 	if (ret)
 		return ret;
 	ret = cgroup_add(&r->cgroup, r->sentry.pid);
+	if (ret && !strcmp(where, "auto")) {
+		/* A group may be made there, but no process moved: the common ancestor's cgroup.procs is not ours. */
+		log_dbg(CH_MONITOR, "control group: %s", strerror(-ret));
+		cgroup_fini(&r->cgroup);
+		return 0;
+	}
 	if (!ret)
 		ret = cgroup_add(&r->cgroup, r->gofer.pid);
 	return ret ? sbx_fail(err, ret, "put the sandbox into its control group") : 0;

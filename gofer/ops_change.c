@@ -313,14 +313,27 @@ static int rename_allowed(struct gofer *g, const struct rename_place *o, const s
 	return ret;
 }
 
+/* Which file is at a place; none is all zero. */
+static struct file_id id_at(const struct rename_place *p)
+{
+	struct file_id id = { 0 };
+	struct statx stx;
+
+	if (host_statx(p->fd, p->name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_INO, &stx) == 0)
+		file_id_from_statx(&id, &stx);
+	return id;
+}
+
 static int do_rename(struct gofer *g, const struct rename_place *o, const struct rename_place *n, unsigned flags,
 		     struct reply *r)
 {
 	bool exchange = flags & RENAME_EXCHANGE;
 	int ret = rename_allowed(g, o, n, exchange);
+	struct file_id id, now;
 
 	if (ret < 0)
 		return ret;
+	id = n->dir->watch ? id_at(o) : (struct file_id){ 0 };
 	if (!exchange)
 		node_prepare_unlink(g->nodes, n->dir, n->name);
 	watch_expect(g->watches, o->dir, IN_MOVED_FROM, o->name, false);
@@ -334,6 +347,10 @@ static int do_rename(struct gofer *g, const struct rename_place *o, const struct
 		return ret;
 	node_renamed(g->nodes, o->dir, o->name, n->dir, n->name, exchange);
 	watch_settle(g);
+	/* Two files that are moved to one name right after each other may have been one event. */
+	now = n->dir->watch ? id_at(n) : id;
+	if (!file_id_equal(&id, &now))
+		watch_note(g->watches, n->dir, n->name);
 	reply_dir_attr(r, o->fd);
 	reply_dir_attr(r, n->fd);
 	return 0;

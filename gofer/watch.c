@@ -51,6 +51,7 @@ struct watch_table {
 	struct list buckets[BUCKETS];
 	struct watch *by_id[WATCH_MAX + 1];
 	uint32_t n_ids; /* ids that were ever in use: 1..n_ids */
+	uint32_t max;   /* of them */
 	uint32_t n_free, free_ids[WATCH_MAX];
 	/* File systems, and whether their events can be relied on. */
 	struct {
@@ -81,6 +82,20 @@ static const uint32_t local_fs[] = {
 	0x3153464a, /* jfs */
 };
 
+/* The user's other programs need watches as well. */
+static uint32_t share_of_watches(void)
+{
+	char buf[24] = "";
+	int fd = host_open("/proc/sys/fs/inotify/max_user_watches", O_RDONLY, 0);
+	unsigned long n;
+
+	if (fd < 0 || host_read(fd, buf, sizeof(buf) - 1) <= 0)
+		strcpy(buf, "4096");
+	host_close(fd);
+	n = strtoul(buf, NULL, 10) / 4;
+	return (uint32_t)MIN(n, (unsigned long)WATCH_MAX);
+}
+
 struct watch_table *watch_create(void)
 {
 	struct epoll_event e = { .events = EPOLLIN };
@@ -90,6 +105,7 @@ struct watch_table *watch_create(void)
 		return NULL;
 	for (unsigned i = 0; i < BUCKETS; i++)
 		list_init(&w->buckets[i]);
+	w->max = share_of_watches();
 	w->fd = host_inotify_create();
 	/* The sentry gets this one: it tells that there are events, and nothing about them. */
 	w->poll_fd = host_epoll_create();
@@ -169,7 +185,7 @@ static struct watch *find_wd(struct watch_table *w, int wd)
 
 static struct watch *watch_make(struct watch_table *w, int wd)
 {
-	struct watch *x = w->n_free || w->n_ids < WATCH_MAX ? calloc(1, sizeof(*x)) : NULL;
+	struct watch *x = w->n_free || w->n_ids < w->max ? calloc(1, sizeof(*x)) : NULL;
 
 	if (!x)
 		return NULL;
@@ -284,6 +300,12 @@ static void add_change(struct watch_table *w, uint32_t id, uint32_t what, const 
 		.watch = id, .what = what, .name = memcpy(w->names + w->name_bytes, name, len),
 	};
 	w->name_bytes += len;
+}
+
+void watch_note(struct watch_table *w, const struct node *dir, const char *name)
+{
+	if (w && dir->watch)
+		add_change(w, dir->watch->id, SBX__GOFER__CHANGE_KIND__CHANGE_NAME, name);
 }
 
 /* May the guest know of @name in this directory? By each of the places that lead to it. */

@@ -48,6 +48,8 @@ void watch_expect(struct watch_table *w, const struct node *dir, uint32_t mask, 
 /* A change of attributes of @n. */
 void watch_expect_attr(struct gofer *g, const struct node *n);
 void watch_settle(struct gofer *g);
+/* Tells that @name in @dir is not what it was. */
+void watch_note(struct watch_table *w, const struct node *dir, const char *name);
 void watch_expect_nothing(struct watch_table *w);
 
 /* Gathers what happened into the table; watch_tell() puts it into the reply. */

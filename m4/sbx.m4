@@ -47,7 +47,7 @@ AC_DEFUN([SBX_COVERAGE], [
 		SBX_LDFLAGS="$SBX_LDFLAGS --coverage"])])
 
 dnl The programs are started once a sandbox: what ld.so does costs more than they do. STATIC_LDFLAGS links them as one piece
-dnl that is still placed at random, where the static libraries are installed.
+dnl that is still placed at random, where the static libraries are installed; base/entry.c tells of sbx_entry.
 AC_DEFUN([SBX_STATIC], [
 	AC_ARG_ENABLE([static-programs],
 		[AS_HELP_STRING([--disable-static-programs], [link the programs dynamically (slower to start)])],
@@ -70,7 +70,7 @@ AC_DEFUN([SBX_STATIC], [
 		LIBS=$sbx_saved_libs
 		LDFLAGS=$sbx_saved_ldflags
 		AC_MSG_RESULT([$sbx_static])
-		AS_IF([test "x$sbx_static" = xyes], [STATIC_LDFLAGS=-static-pie],
+		AS_IF([test "x$sbx_static" = xyes], [STATIC_LDFLAGS="-static-pie -Wl,-e,sbx_entry"],
 			[test "x$enable_static_programs" = xyes],
 			[AC_MSG_ERROR([static libraries of libcap, jansson, protobuf-c and libc are needed])])
 		enable_static_programs=$sbx_static])

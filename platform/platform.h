@@ -86,7 +86,7 @@ struct platform_config {
 	int stub_fd;           /* the stub's ELF file, borrowed until start returns; -1: the built-in one */
 	unsigned max_contexts; /* bound of all tables */
 	bool no_userns;        /* run without a user/pid namespace even where they exist (tests) */
-	bool isolated;         /* the caller has an empty root, a network, IPC and host name of its own: they do for guests */
+	bool isolated;         /* our root is empty; network, IPC and host name are our own: they do for guests */
 	int proc_fd;           /* the host's /proc, borrowed until start returns; -1: by its path */
 	bool verbose;
 };

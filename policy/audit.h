@@ -37,6 +37,9 @@ MUST_CHECK int audit_open(const char *path, struct audit **ret, struct sbx_err *
  * works again. */
 void audit_write(struct audit *a, const char *sandbox, const struct audit_event *e);
 
+/* One event is left out: it is counted as above. */
+void audit_skip(struct audit *a);
+
 struct audit_range {
 	uint64_t first, last;          /* sequence numbers of what we wrote; 0: nothing */
 	uint64_t lost;                 /* events not in the log */

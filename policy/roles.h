@@ -7,7 +7,8 @@
  * by execve. Still has: everything else. identity   Gives up: the host's user ids, network, IPC and
  * host name; signals to and memory of processes that are not its own. Still has: paths,
  * capabilities inside its own user namespace, to make the namespaces of its children and to empty
- * its root. confined   Gives up: every path. Still has: capabilities. steady     Gives up:
+ * its root. confined   Gives up: every path (the sentry: but an fd of /proc, while its stubs
+ * start). Still has: capabilities. steady     Gives up:
  * capabilities, being traced by its user, every host call that is not in its table
  *              (policy/seccomp). Still has: its fds.
  *

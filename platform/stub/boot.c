@@ -205,9 +205,9 @@ static void set_handlers(void)
 #define X32_BIT 0x40000000
 
 /*
- * Which calls trap into the shim: they change the register file or the address space, or send signals, most often to the
- * caller itself (raise, abort), whose handler needs the registers. Every other call of the guest is notified directly.
- * The jump offsets count from the following instruction; GUEST and TRAP are labels below.
+ * Which calls trap into the shim: they change the register file or the address space, or send signals, most often to
+ * the caller itself (raise, abort), whose handler needs the registers. Every other call of the guest is notified
+ * directly. The jump offsets count from the following instruction; GUEST and TRAP are labels below.
  */
 static long install_filter(void)
 {

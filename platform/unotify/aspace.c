@@ -180,7 +180,9 @@ static bool is_own_call(const struct uctx *c, const struct aspace_op *op)
  */
 static bool any_time(const struct uctx *c, const struct aspace_op *op)
 {
-	return op->op == ASPACE_ADVISE && (op->advice == MADV_DONTNEED || op->advice == MADV_FREE) && is_own_call(c, op);
+	bool drops = op->op == ASPACE_ADVISE && (op->advice == MADV_DONTNEED || op->advice == MADV_FREE);
+
+	return drops && is_own_call(c, op);
 }
 
 static int64_t apply_and_resume(struct uctx *c, const struct aspace_op *op)

@@ -125,6 +125,9 @@ static int bring_up(struct platform *p, struct sbx_err *err)
 
 	if (r < 0)
 		return sbx_fail(err, r, "leader");
+	p->fpu_area = malloc(p->fpu.ext_size);
+	if (!p->fpu_area)
+		return sbx_fail(err, -ENOMEM, "platform");
 	r = stubs_start(&p->stubs, &p->cfg, 0, err);
 	if (r < 0)
 		return r;
@@ -185,6 +188,7 @@ void unotify_destroy(struct platform *p)
 		uctx_free(c);
 	if (p->listener >= 0)
 		close(p->listener);
+	free(p->fpu_area);
 	free(p->dead_bits);
 	free(p->procs);
 	free(p);

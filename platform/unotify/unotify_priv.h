@@ -130,7 +130,7 @@ struct platform {
 	unsigned park_limit;
 	struct uctx *fpu_owner; /* of fpu_area, see regs.c */
 	bool fpu_dirty;
-	uint8_t fpu_area[FPU_STATE_MAX] __attribute__((aligned(64)));
+	uint8_t *fpu_area;      /* fpu.ext_size bytes */
 
 	int listener;
 	int broken; /* -errno: no machine any more */

@@ -147,7 +147,7 @@ static void report_waiting(bool waiting)
 	send_message(&m);
 }
 
-/* What still runs beside the first process. The names are the caller's to free: their processes may not live as long. */
+/* What still runs beside the first process. The names are the caller's to free: the processes may not live as long. */
 static unsigned list_background(Sbx__Control__Background *bg, Sbx__Control__Background **ptr, unsigned cap)
 {
 	size_t budget = BACKGROUND_BUDGET;
@@ -235,6 +235,8 @@ static void report_end(int wait_status, bool stop)
 	reported = true;
 	if (vfs_settle)
 		vfs_settle();
+	if (vfs_drop_ahead)
+		vfs_drop_ahead();
 	e.wait_status = wait_status;
 	fill_counts(&e);
 	if (config->counters) {

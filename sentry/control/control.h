@@ -14,7 +14,7 @@ struct kernel_report_ops;
 #define CONTROL_FD 3 /* to the monitor */
 #define GOFER_FD   4 /* to the gofer */
 
-/* Receives the SentryConfig (valid for the life of the process) and its fds, the caller's; *@disk: -1 without store_disk. */
+/* Receives the SentryConfig (valid for the life of the process) and its fds, the caller's. *@disk: -1 without one. */
 MUST_CHECK int control_config(Sbx__Control__SentryConfig **cfg, int stdio[3], int *disk, struct sbx_err *err);
 
 /* Takes messages of the monitor from now on; at end of file, or on nonsense, the sandbox ends. After event_init(). */

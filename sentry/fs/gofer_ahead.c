@@ -11,6 +11,7 @@
 
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/vfs/dentry.h"
+#include "sentry/vfs/vfs.h"
 
 static void found_put(struct gofer_found *f)
 {
@@ -19,10 +20,22 @@ static void found_put(struct gofer_found *f)
 		inode_put(&f->gi->inode);
 }
 
+static struct gofer_conn *holder; /* the one that has something found */
+
 void gofer_ahead_clear(struct gofer_conn *c)
 {
 	while (c->n_found)
 		found_put(&c->found[--c->n_found]);
+	if (holder == c) {
+		holder = NULL;
+		vfs_drop_ahead = NULL;
+	}
+}
+
+static void drop(void)
+{
+	if (holder)
+		gofer_ahead_clear(holder);
 }
 
 int gofer_ahead_take(struct gofer_inode *dir, const struct qname *q, struct gofer_inode **ret)
@@ -37,7 +50,7 @@ int gofer_ahead_take(struct gofer_inode *dir, const struct qname *q, struct gofe
 		if (f->dir != dir || f->len != q->len || memcmp(f->name, q->s, q->len) || gofer_now() >= f->until)
 			continue;
 		if (!f->gi)
-			return -ENOENT;
+			return f->hidden ? -ENOENT_UNCACHED : -ENOENT;
 		if (!gofer_place_is(f->gi, dir, q->s, q->len))
 			return 0;
 		inode_get(&f->gi->inode);
@@ -83,7 +96,7 @@ static void give_fid(struct gofer_inode *gi, struct gofer_call *c, unsigned i)
 		gofer_watch_set(gi, c->rep->watches[i + 1]);
 }
 
-static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *gi, uint64_t until)
+static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *gi, uint64_t until, bool hidden)
 {
 	struct gofer_conn *c = dir->fs->conn;
 	struct gofer_found *f = &c->found[c->n_found];
@@ -91,9 +104,12 @@ static void note(struct gofer_inode *dir, const char *name, struct gofer_inode *
 	if (c->n_found == GOFER_AHEAD_MAX)
 		return;
 	c->n_found++;
+	holder = c;
+	vfs_drop_ahead = drop;
 	f->dir = gofer_inode(inode_get(&dir->inode));
 	f->gi = gi ? gofer_inode(inode_get(&gi->inode)) : NULL;
 	f->until = until;
+	f->hidden = hidden;
 	f->len = (uint32_t)strlen(name);
 	memcpy(f->name, name, f->len);
 }
@@ -110,15 +126,16 @@ void gofer_ahead_got(struct gofer_ahead *a, struct gofer_call *c, struct gofer_i
 	for (unsigned i = 0; i < a->n && S_ISDIR(dir->inode.mode); i++) {
 		if (i + 1 >= c->n_attrs) {
 			if (rep->error == ENOENT && rep->walked == a->first + 1 + i) {
-				gofer_neg_add(dir, a->names[i], strlen(a->names[i]));
-				note(dir, a->names[i], NULL, until);
+				if (!rep->hidden_name)
+					gofer_neg_add(dir, a->names[i], strlen(a->names[i]));
+				note(dir, a->names[i], NULL, until, rep->hidden_name);
 			}
 			break;
 		}
 		if (gofer_iget(dir->fs, dir, a->names[i], c->attrs[i + 1], until, &in) < 0)
 			break;
 		give_fid(in, c, a->first + 1 + i);
-		note(dir, a->names[i], in, until);
+		note(dir, a->names[i], in, until, false);
 		inode_put(&dir->inode);
 		dir = in;
 	}

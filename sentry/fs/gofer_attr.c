@@ -101,8 +101,7 @@ int gofer_setxattr(struct inode *in, const char *name, const void *buf, size_t s
 	r = gofer_call_fid(&c, gi, &x.fid);
 	if (r == 0)
 		r = gofer_call_run(&c);
-	if (r == 0)
-		gofer_touched(gi);
+	gofer_touched(gi); /* in any case: the gofer tells nothing of what happens to it meanwhile */
 	gofer_call_end(&c);
 	return r;
 }
@@ -150,8 +149,7 @@ int gofer_removexattr(struct inode *in, const char *name)
 	r = gofer_call_fid(&c, gi, &x.fid);
 	if (r == 0)
 		r = gofer_call_run(&c);
-	if (r == 0)
-		gofer_touched(gi);
+	gofer_touched(gi); /* in any case: the gofer tells nothing of what happens to it meanwhile */
 	gofer_call_end(&c);
 	return r;
 }

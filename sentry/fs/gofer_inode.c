@@ -344,7 +344,8 @@ static void refresh_many(struct gofer_inode *dir)
 		dir->refreshes_until = gofer_until(dir->fs);
 		dir->refreshes = 0;
 	}
-	if (++dir->refreshes < GOFER_REFRESHES)
+	/* A few of many are cheaper one by one. */
+	if (++dir->refreshes < MAX(GOFER_REFRESHES, dir->listing ? dir->listing->n / 16 : 0))
 		return;
 	dir->refreshes = 0;
 	gofer_listing_prefetch(dir);

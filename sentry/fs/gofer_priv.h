@@ -7,8 +7,8 @@
  * and looked at by attributes alone. A request that needs the id of an inode without one walks there in the same
  * message.
  *
- * What is cached of a stable grant is trusted for good; of a live one for GOFER_TRUST_NS, or, where the gofer watches the
- * directory (gofer_watch.c), until somebody changes it.
+ * What is cached of a stable grant is trusted for good; of a live one for GOFER_TRUST_NS, or, where the gofer watches
+ * the directory (gofer_watch.c), until somebody changes it.
  */
 #ifndef SBX_SENTRY_FS_GOFER_PRIV_H
 #define SBX_SENTRY_FS_GOFER_PRIV_H
@@ -30,7 +30,7 @@
 #define GOFER_TRUST_NS      NSEC_PER_SEC
 #define GOFER_FOREVER       UINT64_MAX
 #define GOFER_CALL_WALK_MAX 32   /* names of one request */
-#define GOFER_REFRESHES     4    /* attributes asked for in a directory before all are */
+#define GOFER_REFRESHES     4u   /* attributes asked for in a directory before all are */
 #define GOFER_PENDING_MAX   16   /* files whose attributes are set later; the gofer takes no more at once */
 #define GOFER_AHEAD_MAX     8    /* names looked up ahead */
 #define GOFER_CLUNKS_MAX    1024 /* ids given back with one request */
@@ -56,6 +56,7 @@ struct gofer_found {
 	struct gofer_inode *dir, *gi; /* counted; gi NULL: there is nothing */
 	uint64_t until;
 	uint32_t len;
+	bool hidden; /* there is nothing because the policy says so */
 	char name[255];
 };
 

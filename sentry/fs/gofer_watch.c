@@ -2,10 +2,10 @@
 /*
  * Live grants: what others do to their files.
  *
- * The gofer watches a directory before it looks names up in it, so what it tells of a watched directory stays true until
- * it tells of a change. It tells changes in any reply; the sentry asks for them (gofer_check) before it uses what it
- * has cached, when gofer_conn.events says that some wait. Looking at that is a host call. It is made once in a tick of
- * the coarse clock, and whenever something was read from the host in another way (vfs_host_reads): who was told of a
+ * The gofer watches a directory before it looks names up in it, so what it tells of a watched directory stays true
+ * until it tells of a change. It tells changes in any reply; the sentry asks for them (gofer_check) before it uses what
+ * it has cached, when gofer_conn.events says that some wait. Looking at that is a host call. It is made once in a tick
+ * of the coarse clock, and whenever something was read from the host in another way (vfs_host_reads): who was told of a
  * change over a pipe finds it changed.
  *
  * Kept without end while the directory is watched: names, that a name is not there, listings, and attributes of watched

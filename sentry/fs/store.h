@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store: the bytes of all files that the guest makes, in one memfd seen through one window of our address space and
- * one unlinked disk file behind it, with a hard quota of bytes and inodes (theory in store.c). struct store_file is the data of one regular file,
- * embedded in its inode.
+ * The store: the bytes of all files that the guest makes, in one memfd seen through one window of our address space
+ * and one unlinked disk file behind it, with a hard quota of bytes and inodes (theory in store.c).
+ * struct store_file is the data of one regular file, embedded in its inode.
  */
 #ifndef SBX_SENTRY_FS_STORE_H
 #define SBX_SENTRY_FS_STORE_H

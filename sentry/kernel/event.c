@@ -37,16 +37,18 @@ struct slot {
 	uint64_t note;
 };
 
+/* Apart from ev, which is not all zeros: half a megabyte of the program's file otherwise. */
+static struct slot slots[EVENT_MAX_WATCHES];
+static uint64_t slot_bits[SLOT_WORDS]; /* shared, atomic */
+
 static struct {
 	int epfd, timerfd, stopfd;
 	bool running;
 	struct host_thread thread;
 	/* The leader's. */
-	struct slot slots[EVENT_MAX_WATCHES];
 	uint32_t free_list, n_used; /* 1 + index; slots ever used */
 	uint64_t armed_for;
 	/* Shared, atomic. */
-	uint64_t bits[SLOT_WORDS];
 	uint32_t timer_fired;
 } ev = { .epfd = -1, .timerfd = -1, .stopfd = -1, .armed_for = UINT64_MAX };
 
@@ -60,8 +62,8 @@ static void wake_leader(void)
 
 static void note_slot(uint32_t i, uint32_t gen, uint32_t events)
 {
-	__atomic_store_n(&ev.slots[i].note, (uint64_t)gen << 32 | events, __ATOMIC_RELAXED);
-	__atomic_fetch_or(&ev.bits[i / 64], 1ull << (i % 64), __ATOMIC_RELEASE);
+	__atomic_store_n(&slots[i].note, (uint64_t)gen << 32 | events, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&slot_bits[i / 64], 1ull << (i % 64), __ATOMIC_RELEASE);
 	__atomic_store_n(&event_noted, 1, __ATOMIC_RELEASE);
 }
 
@@ -153,21 +155,21 @@ static int slot_alloc(struct hostfd_watch *w)
 
 	if (ev.free_list) {
 		i = ev.free_list - 1;
-		ev.free_list = ev.slots[i].next_free;
+		ev.free_list = slots[i].next_free;
 	} else if (ev.n_used < EVENT_MAX_WATCHES) {
 		i = ev.n_used++;
 	} else {
 		return -ENOSPC;
 	}
-	ev.slots[i].w = w;
-	ev.slots[i].polled = false;
+	slots[i].w = w;
+	slots[i].polled = false;
 	w->slot = i + 1;
 	return 0;
 }
 
 static void slot_free(struct hostfd_watch *w)
 {
-	struct slot *s = &ev.slots[w->slot - 1];
+	struct slot *s = &slots[w->slot - 1];
 
 	s->w = NULL;
 	s->gen++;
@@ -188,7 +190,7 @@ int hostfd_watch_arm(struct hostfd_watch *w)
 		if (r < 0)
 			return r;
 	}
-	s = &ev.slots[w->slot - 1];
+	s = &slots[w->slot - 1];
 	s->gen++;
 	e.events = w->events | EPOLLONESHOT;
 	/* The low half is never below ID_SLOT_BASE, so that no generation makes an internal id. */
@@ -212,14 +214,14 @@ void hostfd_watch_cancel(struct hostfd_watch *w)
 {
 	if (!w->slot)
 		return;
-	if (ev.slots[w->slot - 1].polled)
+	if (slots[w->slot - 1].polled)
 		DISCARD(host_epoll_ctl(ev.epfd, EPOLL_CTL_DEL, w->fd, NULL)); /* closed already: gone from the set */
 	slot_free(w);
 }
 
 static void run_slot(uint32_t i)
 {
-	struct slot *s = &ev.slots[i];
+	struct slot *s = &slots[i];
 	uint64_t note = __atomic_load_n(&s->note, __ATOMIC_RELAXED);
 
 	if (s->w && (uint32_t)(note >> 32) == s->gen)
@@ -231,11 +233,11 @@ static void run_fds(void)
 	uint32_t words = (ev.n_used + 63) / 64;
 
 	for (uint32_t k = 0; k < words; k++) {
-		uint64_t b = __atomic_load_n(&ev.bits[k], __ATOMIC_RELAXED);
+		uint64_t b = __atomic_load_n(&slot_bits[k], __ATOMIC_RELAXED);
 
 		if (!b)
 			continue;
-		b = __atomic_exchange_n(&ev.bits[k], 0, __ATOMIC_ACQUIRE);
+		b = __atomic_exchange_n(&slot_bits[k], 0, __ATOMIC_ACQUIRE);
 		for (; b; b &= b - 1)
 			run_slot(k * 64 + (uint32_t)__builtin_ctzll(b));
 	}

@@ -157,6 +157,17 @@ static inline int64_t call_once(struct task *t)
 	return fn(t, &op->args);
 }
 
+/*
+ * A file system found that the host has something else where a name or an id led; it has forgotten what it knew. As
+ * Linux does for calls that take a path (retry_estale), the walk is made once more; who has only a descriptor is told.
+ */
+static int64_t call_again_stale(struct task *t)
+{
+	const char *fmt = sys_table[t->op.nr].argfmt;
+
+	return fmt && strstr(fmt, "path") ? call_once(t) : -ESTALE;
+}
+
 /* The call has resumed the task itself. */
 static void call_resumed(struct task *t)
 {
@@ -181,6 +192,8 @@ static void call_run(struct task *t)
 	do {
 		t->op.may_resume = !sig_exit_work(t, 0) && !log_on(CH_STRACE);
 		r = call_once(t);
+		if (unlikely(r == -ESTALE))
+			r = call_again_stale(t);
 		if (unlikely(t->exiting)) {
 			if (log_on(CH_STRACE))
 				strace_leave(t, SYS_NO_RETURN);

@@ -7,9 +7,9 @@
  * the listener's backlog, already connected) -> CLOSED. Peers hold a counted reference on each other; unlinking takes
  * both. A message lies in the receiver's queue with the credentials and files that came with it.
  *
- * Who waits for room in another's queue: a stream on its own wait queue, which the peer wakes; so does a datagram socket
- * that is connected (it is on its receiver's list of senders); a datagram with an address, and a connect, on the wait
- * queue of the receiver or listener (sock.full).
+ * Who waits for room in another's queue: a stream on its own wait queue, which the peer wakes; so does a datagram
+ * socket that is connected (it is on its receiver's list of senders); a datagram with an address, and a connect, on the
+ * wait queue of the receiver or listener (sock.full).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +54,8 @@ struct unix_sock {
 	struct list senders;       /* datagram sockets that are connected to this one ... */
 	struct list sender_node;   /* ... and where it is itself on its peer's */
 	struct list rxq;
-	uint32_t rx_bytes;
+	uint32_t rx_bytes;         /* what can be read */
+	uint32_t rx_mem;           /* what the queue takes up: that is bounded */
 	bool rd_shut, wr_shut;
 	struct sock_addr addr;     /* bound name */
 	struct inode *inode;       /* of a bound path; counted */
@@ -112,7 +113,21 @@ static void queue_drop(struct unix_sock *u)
 		list_del(&m->node);
 		msg_free(m);
 	}
-	u->rx_bytes = 0;
+	u->rx_bytes = u->rx_mem = 0;
+}
+
+/* As Linux's truesize: small messages do not take more memory than large ones. */
+static uint32_t msg_mem(uint64_t len)
+{
+	return (uint32_t)(sizeof(struct unix_msg) + len);
+}
+
+/* How many bytes a message may have that the queue of @to still takes. */
+static uint32_t rx_room(const struct unix_sock *to)
+{
+	uint32_t used = to->rx_mem + msg_mem(0);
+
+	return used < to->sock.rcvbuf ? to->sock.rcvbuf - used : 0;
 }
 
 static void wake_all(struct unix_sock *u, uint32_t ev)
@@ -500,7 +515,8 @@ static struct unix_msg *msg_make(struct unix_sock *u, struct task *t, struct soc
 static void msg_deliver(struct unix_sock *to, struct unix_msg *msg)
 {
 	list_add_tail(&to->rxq, &msg->node);
-	to->rx_bytes += msg->len ? msg->len : 1;
+	to->rx_bytes += msg->len;
+	to->rx_mem += msg_mem(msg->len);
 	wake_all(to, POLLIN);
 }
 
@@ -518,7 +534,7 @@ static ssize_t dgram_send(struct unix_sock *u, struct task *t, struct sock_msg *
 		return -EPIPE;
 	if (to->state == UNIX_CLOSED)
 		return u->sock.type == SOCK_DGRAM ? -ECONNREFUSED : -EPIPE;
-	if (to->rx_bytes && to->rx_bytes + n > to->sock.rcvbuf) {
+	if (to->rx_mem && MAX(n, 1u) > rx_room(to)) {
 		if (u->peer != to)
 			u->sock.full = sock_get(&to->sock);
 		return -EAGAIN;
@@ -536,7 +552,7 @@ static ssize_t stream_send(struct unix_sock *u, struct task *t, struct sock_msg 
 	ssize_t total = 0, err = 0;
 
 	do {
-		uint32_t room = to->rx_bytes < to->sock.rcvbuf ? to->sock.rcvbuf - to->rx_bytes : 0;
+		uint32_t room = rx_room(to);
 		uint32_t most = MIN(room, CHUNK_MAX), n = (uint32_t)MIN(m->uio->resid, (uint64_t)most);
 		struct unix_msg *msg;
 
@@ -605,10 +621,12 @@ static void take_fds(struct unix_msg *msg, struct sock_msg *m, bool peek)
 	}
 }
 
-static void msg_done(struct unix_sock *u, struct unix_msg *msg, uint32_t counted)
+/* The message leaves the queue, with what was not read of it. */
+static void msg_done(struct unix_sock *u, struct unix_msg *msg)
 {
 	list_del(&msg->node);
-	u->rx_bytes -= counted;
+	u->rx_bytes -= msg->len - msg->off;
+	u->rx_mem -= msg_mem(msg->len);
 	msg_free(msg);
 	/* Room for the writer; a datagram's writer waits on the receiver's queue. */
 	if (u->peer)
@@ -644,7 +662,7 @@ static ssize_t packet_recv(struct unix_sock *u, struct sock_msg *m)
 	if (m->flags & MSG_TRUNC)
 		n = msg->len;
 	if (!peek)
-		msg_done(u, msg, msg->len ? msg->len : 1);
+		msg_done(u, msg);
 	return n;
 }
 
@@ -677,9 +695,7 @@ static ssize_t stream_recv(struct unix_sock *u, struct sock_msg *m)
 			msg->off += (uint32_t)n;
 			u->rx_bytes -= (uint32_t)n;
 			if (msg->off == msg->len)
-				msg_done(u, msg, msg->len ? 0 : 1);
-			else if (u->peer)
-				wake_all(u->peer, POLLOUT);
+				msg_done(u, msg);
 		}
 		if (had_fds || !m->uio->resid)
 			break;
@@ -741,7 +757,8 @@ static uint32_t unix_poll(struct sock *s)
 		ev |= POLLRDHUP;
 	if ((no_rx && no_tx) || (u->state == UNIX_NEW && s->type != SOCK_DGRAM))
 		ev |= POLLHUP;
-	if (gone || s->type == SOCK_DGRAM || !p || p->rx_bytes < p->sock.rcvbuf)
+	/* A datagram goes whole: room for one of middling size. */
+	if (gone || !p || (s->type == SOCK_DGRAM ? p->rx_mem <= p->sock.rcvbuf / 2 : rx_room(p) > 0))
 		ev |= POLLOUT | POLLWRNORM;
 	return ev;
 }

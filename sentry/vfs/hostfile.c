@@ -28,6 +28,7 @@
 
 uint64_t vfs_host_reads;
 void (*vfs_settle)(void);
+void (*vfs_drop_ahead)(void);
 
 struct hostnode {
 	struct inode in;
@@ -139,11 +140,11 @@ static ssize_t hostfile_write(struct file *f, struct uio *u, uint64_t *pos)
 
 	if (!len)
 		return 0;
+	if (unlikely(vfs_settle))
+		vfs_settle();
 	got = uio_copy_from(u, buf, len);
 	if (got <= 0)
 		return got;
-	if (unlikely(vfs_settle))
-		vfs_settle();
 	r = n->seekable ? seek_io(n, f, buf, (size_t)got, pos, true) : try_io(n, buf, (size_t)got, true);
 	uio_revert(u, (size_t)(got - (r > 0 ? r : 0)));
 	return r;

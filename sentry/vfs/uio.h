@@ -41,8 +41,8 @@ MUST_CHECK int uio_init_iov(struct uio *u, struct task *t, struct uio_seg *segs,
 MUST_CHECK ssize_t uio_copy_to(struct uio *u, const void *buf, size_t n);
 MUST_CHECK ssize_t uio_copy_from(struct uio *u, void *buf, size_t n);
 MUST_CHECK ssize_t uio_zero(struct uio *u, size_t n);
-/* Steps forward over @n bytes, or all that are left, without moving any. A call that runs again does so over what it has
- * done: the guest may have made its iovec shorter than that meanwhile. */
+/* Steps forward over @n bytes, or all that are left, without moving any. A call that runs again does so over what it
+ * has done: the guest may have made its iovec shorter than that meanwhile. */
 void uio_skip(struct uio *u, uint64_t n);
 /* Steps back over the last @n bytes that were moved (a short host write). Only within what this uio has consumed. */
 void uio_revert(struct uio *u, size_t n);

@@ -49,6 +49,8 @@ extern uint64_t vfs_host_reads;
 
 /* Called before something is written to such files: what a file system has put off is then done. NULL: nothing is. */
 extern void (*vfs_settle)(void);
+/* Before objects are counted: drops what is held only because it may be asked for next. NULL: nothing is. */
+extern void (*vfs_drop_ahead)(void);
 
 int64_t vfs_llseek(struct file *f, int64_t off, int whence);
 uint32_t vfs_poll(struct file *f, struct waitq **q);

@@ -32,12 +32,12 @@ $(cat big)
 E"
 END
 app process-substitution <<'END'
-diff <(seq 5) <(seq 2 6); echo $?; tee >(wc -c > count) < <(seq 100) | tail -n 1; sleep 0.2; cat count
+diff <(seq 5) <(seq 2 6); echo $?; tee >(wc -c > count) < <(seq 100) | tail -n 1; until [ -s count ]; do sleep 0.1; done; cat count
 while read -r a; do s=$((s + a)); done < <(seq 10); echo $s; paste <(echo a) <(echo b) <(echo c)
 END
 app job-control <<'END'
 set -m; sleep 30 & echo "pgid is pid: $(($(ps -o pgid= -p $!) == $!))"
-kill -STOP %1; sleep 0.1; jobs | sed 's/ \+/ /g'; kill -CONT %1; kill %1; wait %1; echo $?
+kill -STOP %1; for ((n = 0; n < 100; n++)); do [ -n "$(jobs -s)" ] && break; sleep 0.1; done; jobs | sed 's/ \+/ /g'; kill -CONT %1; kill %1; wait %1; echo $?
 (sleep 0.1; exit 4) & fg %1 >/dev/null; echo $?; set +m
 END
 app subshells-and-exec <<'END'
@@ -71,7 +71,7 @@ for i in 1 2 3; do echo $i >&${C[1]}; read -r r <&${C[0]}; echo $r; done; eval "
 END
 app timeout <<'END'
 timeout 0.2 sleep 5; echo $?; timeout -s KILL 0.2 sleep 5; echo $?; timeout 5 true; echo $?; timeout 5 sh -c 'exit 9'; echo $?
-timeout -k 0.2 0.2 sh -c 'trap "" TERM; sleep 3; sleep 3'; echo $?; timeout 1 nosuch; echo $?
+timeout -k 0.2 1 sh -c 'trap "" TERM; sleep 9; sleep 9'; echo $?; timeout 1 nosuch; echo $?
 END
 app signals-of-children <<'END'
 sh -c 'kill -SEGV $$'; echo $?; sh -c 'kill -KILL $$'; echo $?; sh -c 'ulimit -c 0; kill -ABRT $$'; echo $?

@@ -46,7 +46,7 @@ for p in $platforms; do
 	status 'a file that is no program' 126 -- ./plain
 	status timeout 124 -t 0.5 -- sleep 20
 	status 'idle timeout' 124 --idle-timeout 0.5 -- sh -c 'echo x; sleep 20'
-	status 'output keeps an idle timeout off' 0 --idle-timeout 2 -- sh -c 'for i in 1 2 3 4 5 6; do echo $i; sleep 0.5; done'
+	status 'output keeps an idle timeout off' 0 --idle-timeout 3 -- sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $i; sleep 0.5; done'
 	refused 'unknown option' --nosuch -- true
 	refused 'no command'
 	refused 'conflicting options' --root --user 5 -- true
@@ -62,22 +62,22 @@ for p in $platforms; do
 		all(k in r["usage"] for k in "cpu_user_ms cpu_sys_ms max_rss tasks_peak store_bytes net_rx net_tx".split())' -- sh -c 'echo o; echo e >&2; exit 3'
 	json 'result of a signal' 'r["status"] == "signaled" and r["signal"] == 9 and r["exit_code"] == 137' -- sh -c 'kill -9 $$'
 	json 'result of a missing program' 'r["exit_code"] == 127' -- nosuchprogram
-	json 'partial output of a timeout' 'r["status"] == "timeout" and r["exit_code"] == 124 and r["stdout"] == "before\n"' -t 1 -- sh -c 'echo before; sleep 20; echo after'
+	json 'partial output of a timeout' 'r["status"] == "timeout" and r["exit_code"] == 124 and r["stdout"] == "before\n"' -t 3 -- sh -c 'echo before; sleep 20; echo after'
 	json 'idle timeout' 'r["status"] == "idle_timeout" and r["exit_code"] == 124' --idle-timeout 0.5 -- sleep 20
 	json 'binary output' 'r["encoding"] == "base64" and __import__("base64").b64decode(r["stdout"]) == b"\xff\x00\xfe"' -- printf '\377\000\376'
 	json 'merged output' '"output" in r and "stdout" not in r and r["output"] == "a\nb\nc\n"' --merge-output -- sh -c 'echo a; echo b >&2; echo c'
 	json 'output cap' 'r["truncated"]["stdout"] > 1000000 and len(r["stdout"]) < 1100000 and r["stdout"].startswith("1\n2\n") and r["stdout"].endswith("400000\n")' -- seq 400000
-	sleep 4 | run --json -t 1.5 --stdin pipe -- cat >out 2>err
+	sleep 8 | run --json -t 3 --stdin pipe -- cat >out 2>err
 	check "$p: waiting for input" grep -q '"status":"timeout".*"waiting_for_input":true' out
-	json 'background processes' 'len(r["background"]) >= 1 and "sleep" in r["background"][0]["cmd"]' -- sh -c 'setsid sleep 25 >/dev/null 2>&1 & sleep 0.2'
+	json 'background processes' 'len(r["background"]) >= 1 and "sleep" in r["background"][0]["cmd"]' -- sh -c 'setsid sleep 25 >/dev/null 2>&1 & until grep -q sleep /proc/$!/comm; do :; done'
 	json 'changes' 'any(c["op"] == "A" and c["path"].endswith("/added") for c in r["changes"]) and any(c["op"] == "M" and c["path"].endswith("/plain") for c in r["changes"])' --cow -- sh -c 'echo 1 > added; echo 2 >> plain'
-	json 'changes of a guest that is stopped' 'r["status"] == "timeout" and [c["path"] for c in r["changes"] if "late" in c["path"]] == ["'"$work"'/late"] and not r["truncated"].get("changes")' --cow -t 1.5 -- sh -c 'echo 1 > late; while :; do :; done'
+	json 'changes of a guest that is stopped' 'r["status"] == "timeout" and [c["path"] for c in r["changes"] if "late" in c["path"]] == ["'"$work"'/late"] and not r["truncated"].get("changes")' --cow -t 3 -- sh -c 'echo 1 > late; while :; do :; done'
 	json 'many changes' 'len([c for c in r["changes"] if "/many/" in c["path"]]) == 3000' --cow -- sh -c 'mkdir many; cd many; i=0; while [ $i -lt 3000 ]; do : >a-name-of-which-a-few-thousand-are-more-than-a-message-holds.$i; i=$((i + 1)); done'
 	json 'no changes' 'r["changes"] == []' --cow -- true
 	refused '--keep is refused' --keep -- true
 	check "$p: and why" grep -q 'not built' err
 	mark=$((60 + $$ % 1000)).$$
-	run -t 1 -- sh -c "(setsid sh -c 'sleep $mark & exec sleep $mark' &) ; sleep $mark" >out 2>err </dev/null
+	run -t 2 -- sh -c "(setsid sh -c 'sleep $mark & exec sleep $mark' &) ; sleep $mark" >out 2>err </dev/null
 	same 'a timeout kills daemons too' "$(ps -eo args | grep -c "[s]leep $mark")" 0
 	mkdir -p "$scratch/ro" "$scratch/rw" "$scratch/cow"
 	echo host | tee "$scratch/ro/f" "$scratch/rw/f" >"$scratch/cow/f"

@@ -46,8 +46,9 @@ seq 200000 > big; sort -R big | sort -n | cmp - big; echo $?; sort --parallel=2 
 seq 5 | tee a b | wc -l; cat a b | wc -l; tee /dev/full < f > /dev/null; echo $?; echo x > /dev/full; echo $?; numfmt --to=iec 1048576; csplit -s big 1000 && wc -l xx00; yes x | head -c 10 | od -c
 END
 app tail-follow <<'END'
-echo 1 > f; timeout 10 tail -f f > out & t=$!; sleep 0.3; echo 2 >> f; sleep 1.3; kill $t; wait $t; cat out
-(sleep 0.3; echo late > g) & timeout 4 tail -F g 2>/dev/null | head -n 1 & sleep 2; echo end >> g; wait
+seen() { for ((i = 0; i < 100; i++)); do grep -q "$1" out && break; sleep 0.1; done; }
+echo 1 > f; : >out; timeout 20 tail -f f > out & t=$!; seen 1; echo 2 >> f; seen 2; kill $t; wait $t; cat out
+(sleep 0.3; echo late > g) & timeout 20 tail -F g 2>/dev/null | head -n 1 & sleep 2; echo end >> g; wait
 END
 app temporary-files <<'END'
 f=$(mktemp); echo $?; stat -c %a "$f"; d=$(mktemp -d -t x.XXXX); stat -c %a "$d"; mktemp -u /nosuch/XXXX >/dev/null; echo $?; mktemp /nosuch/XXXX; echo $?; rm -r "$f" "$d"

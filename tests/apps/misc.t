@@ -2,7 +2,7 @@
 # Status programs, what a command inherits (nothing), and programs that would wait for a person.
 . "$(dirname "$0")/lib.sh"
 app "ps and pgrep" <<'END'
-sleep 30 & ps -o pid=,ppid=,stat=,comm= -p $! | awk '{print $3, $4}' | sed 's/N//'; ps -o args= -p $$ | grep -c bash; pgrep -P $$ sleep | wc -l; pkill -P $$ sleep; wait; ps -p $! | wc -l
+sleep 30 & until grep -q sleep /proc/$!/comm; do :; done; ps -o pid=,ppid=,stat=,comm= -p $! | awk '{print $3, $4}' | sed 's/N//'; ps -o args= -p $$ | grep -c bash; pgrep -P $$ sleep | wc -l; pkill -P $$ sleep; wait; ps -p $! | wc -l
 ps -eo pid= | grep -cx " *$$"; ps -o rss= -p $$ | grep -c '[1-9]'; ps -o nlwp= -p $$ | tr -d ' '; pidof nosuch; echo $?; ps -o etimes= -p $$ | grep -c .; ps -o tty= -p $$; ps -ef | head -n 1 | sed 's/ \+/ /g'
 END
 app "top, free, uptime, vmstat, nproc" <<'END'

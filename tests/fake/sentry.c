@@ -149,6 +149,12 @@ static void misbehave(const char *what)
 			send_denial();
 		send_exited(0, false);
 		_exit(0);
+	} else if (!strcmp(what, "@denial-flood")) {
+		send_started("", 0);
+		for (int i = 0; i < 5000; i++)
+			send_denial();
+		send_exited(0, false);
+		_exit(0);
 	} else if (!strcmp(what, "@daemon")) {
 		send_started("", 0);
 		leave_daemon();

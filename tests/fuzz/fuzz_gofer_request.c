@@ -13,6 +13,7 @@
 #include "base/wire/wire.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
+#include "gofer/watch.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -69,6 +70,7 @@ static struct gofer *make_gofer(void)
 	cfg.n_protect = 1;
 	if (gofer_server_create(16, &g) < 0 || gofer_configure(g, &cfg, false, &err) < 0)
 		abort();
+	g->watches = watch_create(); /* the host may have none to give: then without */
 	return g;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /dev nodes, /proc files of the process, magic links, chroot. */
-#include "tests/guest/gt.h"
+#include "tests/guest/gt_child.h"
 
 #include <dirent.h>
 #include <poll.h>
@@ -340,6 +340,44 @@ static void exe_replaced(void)
 	CHECK_EQ(stat(name, &now), -1);
 }
 
+/* What one user's process shows to another user: not where it works, runs, and what is in its memory. */
+static void strangers(void)
+{
+	static const char *const closed[] = { "environ", "maps", "auxv", "exe", "root/etc", "cwd", "fd/0" };
+	static const char *const links[] = { "exe", "root", "cwd", "ns/mnt" };
+	static const char *const open_to_all[] = { "stat", "status", "cmdline", "comm" };
+	char name[64], buf[64];
+
+	if (geteuid())
+		_exit(GT_SKIP);
+	CHECK_EXIT(CHILD({
+		int parent = getppid(), fd;
+
+		snprintf(name, sizeof(name), "/proc/%d/comm", parent);
+		fd = (int)CHECK_OK(open(name, O_WRONLY));
+		CHECK_ERR(write(fd, "other", 5), EINVAL);
+		close(fd);
+		CHECK_OK(setresgid(1234, 1234, 1234));
+		CHECK_OK(setresuid(1234, 1234, 1234));
+		for (size_t i = 0; i < sizeof(closed) / sizeof(*closed); i++) {
+			snprintf(name, sizeof(name), "/proc/%d/%s", parent, closed[i]);
+			CHECK_ERR(open(name, O_RDONLY), EACCES);
+		}
+		for (size_t i = 0; i < sizeof(links) / sizeof(*links); i++) {
+			snprintf(name, sizeof(name), "/proc/%d/%s", parent, links[i]);
+			CHECK_ERR(readlink(name, buf, sizeof(buf)), EACCES);
+		}
+		for (size_t i = 0; i < sizeof(open_to_all) / sizeof(*open_to_all); i++) {
+			snprintf(name, sizeof(name), "/proc/%d/%s", parent, open_to_all[i]);
+			fd = (int)CHECK_OK(open(name, O_RDONLY));
+			CHECK(read(fd, buf, sizeof(buf)) > 0);
+			close(fd);
+		}
+		CHECK(readlink("/proc/self/exe", buf, sizeof(buf)) > 0);
+		CHECK_OK(access("/proc/self/root/tmp", X_OK));
+	}), 0);
+}
+
 static const struct gt_case cases[] = {
 	{ "devices", devices },
 	{ "dev_links", dev_links },
@@ -351,6 +389,7 @@ static const struct gt_case cases[] = {
 	{ "of_others", of_others },
 	{ "roots", roots },
 	{ "exe_replaced", exe_replaced },
+	{ "strangers", strangers },
 	{ NULL, NULL },
 };
 

@@ -387,7 +387,7 @@ static void subreaper_not_inherited(void)
 	CHECK_ERR(prctl(PR_GET_CHILD_SUBREAPER, BAD_PTR, 0, 0, 0), EFAULT);
 }
 
-/* The session that the test itself was started in may be of another pid namespace, where getsid() is 0: one of our own. */
+/* The session that the test was started in may be of another pid namespace, where getsid() is 0: so one of our own. */
 static void sessions(void)
 {
 	pid_t old = getpid();

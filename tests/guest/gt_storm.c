@@ -240,17 +240,18 @@ static void killed_in_vfork(void)
 		pid_t pid = CHILD({
 			pid_t c = vfork();
 			if (!c) {
-				*w = 1;
-				gt_sleep_ms(15);
-				*w = 2;
+				w[0] = 1;
+				WAIT_FOR(w[1]);
+				w[0] = 2;
 				_exit(0);
 			}
 		});
 
-		WAIT_FOR(*w);
+		WAIT_FOR(w[0]);
 		CHECK_OK(kill(pid, SIGKILL));
 		CHECK_KILLED(pid, SIGKILL);
-		WAIT_FOR(*w == 2); /* the child goes on */
+		w[1] = 1; /* the child goes on */
+		WAIT_FOR(w[0] == 2);
 		munmap((void *)w, 4096);
 	}
 }

@@ -437,6 +437,33 @@ static void nested(void)
 	CHECK_EQ(write(sv[0], "x", 1), 1);
 }
 
+/* Small messages take their place in a queue, too: their number is bounded. */
+static void small_messages(void)
+{
+	static const int types[] = { SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET };
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
+		bool dgram = types[i] == SOCK_DGRAM;
+		int sv[2], n = 0;
+		char c = 'x';
+
+		CHECK_OK(socketpair(AF_UNIX, types[i] | SOCK_NONBLOCK, 0, sv));
+		CHECK(events_of(sv[0]) & POLLOUT);
+		while (send(sv[0], &c, dgram ? 0 : 1, 0) >= 0 && n < 20000)
+			n++;
+		CHECK_EQ(errno, EAGAIN);
+		CHECK(n > 0 && n < 20000);
+		CHECK(!(events_of(sv[0]) & POLLOUT));
+		for (int k = 0; k < n; k++)
+			CHECK_EQ(recv(sv[1], &c, 1, 0), dgram ? 0 : 1);
+		CHECK_ERR(recv(sv[1], &c, 1, 0), EAGAIN);
+		CHECK(events_of(sv[0]) & POLLOUT);
+		CHECK_EQ(send(sv[0], &c, 1, 0), 1);
+		close(sv[0]);
+		close(sv[1]);
+	}
+}
+
 static void credentials(void)
 {
 	struct ucred uc, *in;
@@ -520,6 +547,7 @@ static const struct gt_case cases[] = {
 	{ "records", records },
 	{ "descriptors", descriptors },
 	{ "nested", nested },
+	{ "small_messages", small_messages },
 	{ "credentials", credentials },
 	{ "options", options },
 	{ NULL, NULL },

@@ -82,6 +82,8 @@ static int mem_lookup(struct inode *dir, const struct qname *q, struct inode **r
 	struct mem_entry *e = mem_find(mem_i(dir), q->s, q->len);
 
 	mem_s(dir)->lookups++;
+	if (!e && q->len == 6 && !memcmp(q->s, "hidden", 6))
+		return -ENOENT_UNCACHED;
 	if (!e)
 		return -ENOENT;
 	*ret = inode_get(&e->in->vfs);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each process of ours is killed in turn while a guest with several processes runs. Within a second nothing of the
-# sandbox may be left, and sbx, where it is alive, says so in one line.
+# Each process of ours is killed in turn while a guest with several processes runs. Within a second (and another one for
+# a machine that does other things) nothing of the sandbox may be left, and sbx, where it is alive, says so in one line.
 . "$(dirname "$0")/lib.sh"
 
 cp "$stress/hostile" "$tmp/ws/hostile"
@@ -35,7 +35,7 @@ begin() {
 ends() { # PID NAME
 	kill -KILL "$1"
 	# shellcheck disable=SC2086
-	gone_within "${grace:-1000}" $all
+	gone_within "${grace:-2000}" $all
 	ok $? "$2 killed: nothing is left after a second"
 	# shellcheck disable=SC2086
 	left=$(alive $all)
@@ -102,7 +102,7 @@ kill -TERM $pid
 sleep 0.3
 kill -TERM $pid
 # shellcheck disable=SC2086
-gone_within 1000 $all
+gone_within 2000 $all
 ok $? "SIGTERM twice: nothing is left after a second"
 wait $pid
 is $? 143 "SIGTERM twice: 143"
@@ -111,6 +111,6 @@ is $? 143 "SIGTERM twice: 143"
 start=$(ms)
 run -t 1 -- sh guest.sh >/dev/null 2>"$tmp/err" </dev/null
 is $? 124 "deadline: 124"
-[ $(($(ms) - start)) -lt 3000 ]
+[ $(($(ms) - start)) -lt 8000 ]
 ok $? "deadline: in time"
 finish

@@ -61,25 +61,42 @@ descendants() { # PID
 
 child_named() { # PID COMM
 	for c in $(descendants "$1"); do
-		[ "$(cat /proc/"$c"/comm 2>/dev/null)" = "$2" ] && echo "$c"
+		{ IFS= read -r comm </proc/"$c"/comm; } 2>/dev/null && [ "$comm" = "$2" ] && echo "$c"
 	done
 }
 
-# The processes of the list that are still the same ones and not zombies. "PID:STARTTIME".
+# State and start time of a process, in $state and $born; no fork, so that looking takes less time than what is measured.
+look() { # PID
+	state= born=
+	{ IFS= read -r look_line </proc/"$1"/stat; } 2>/dev/null || return 1
+	# shellcheck disable=SC2086
+	set -- ${look_line##*) }
+	[ $# -ge 20 ] || return 1
+	state=$1
+	shift 19
+	born=$1
+}
+
+# "PID:STARTTIME" of each.
 stamp() { # PID...
 	for p in "$@"; do
-		s=$(sed 's/.*) //' /proc/"$p"/stat 2>/dev/null | cut -d' ' -f20)
-		[ -n "$s" ] && echo "$p:$s"
+		look "$p" && echo "$p:$born"
+	done
+}
+
+# Those of the list that are still the same ones and no zombies: $living.
+living() { # STAMP...
+	living=
+	for s in "$@"; do
+		look "${s%%:*}" || continue
+		[ "$born" = "${s#*:}" ] && [ "$state" != Z ] && [ "$state" != X ] && living="$living ${s%%:*}"
 	done
 }
 
 alive() { # STAMP...
-	for s in "$@"; do
-		p=${s%%:*}
-		now=$(sed 's/.*) //' /proc/"$p"/stat 2>/dev/null) || continue
-		[ "$(echo "$now" | cut -d' ' -f20)" = "${s#*:}" ] || continue
-		[ "$(echo "$now" | cut -c1)" = Z ] || echo "$p"
-	done
+	living "$@"
+	# shellcheck disable=SC2086
+	[ -z "$living" ] || printf '%s\n' $living
 }
 
 ms() {
@@ -90,7 +107,7 @@ ms() {
 gone_within() { # MS STAMP...
 	end=$(($(ms) + $1))
 	shift
-	while [ -n "$(alive "$@")" ]; do
+	while living "$@" && [ -n "$living" ]; do
 		[ "$(ms)" -gt $end ] && return 1
 		sleep 0.02
 	done
@@ -98,11 +115,11 @@ gone_within() { # MS STAMP...
 }
 
 wait_for() { # SECONDS COMMAND...
-	i=$(($1 * 20))
+	tries=$(($1 * 20))
 	shift
 	while ! "$@" >/dev/null 2>&1; do
-		i=$((i - 1))
-		[ $i -le 0 ] && return 1
+		tries=$((tries - 1))
+		[ $tries -le 0 ] && return 1
 		sleep 0.05
 	done
 	return 0

@@ -89,6 +89,7 @@ struct inode *dcache_peek(const struct inode *dir, const char *name, size_t len)
 
 uint64_t vfs_host_reads;
 void (*vfs_settle)(void);
+void (*vfs_drop_ahead)(void);
 
 /* No timers here: what is put off waits until it is asked for. */
 void ktimer_init(struct ktimer *kt, void (*fire)(struct ktimer *kt))
@@ -652,6 +653,106 @@ static void test_host(void)
 	inode_put(d);
 }
 
+/* Asks after a change by the host: the client looks for such once in a tick. */
+static int valid_now(struct inode *dir, const char *name, struct inode *in)
+{
+	usleep(TICK_US);
+	return valid(dir, name, in);
+}
+
+static void test_watched(void)
+{
+	struct inode *dir, *in, *other;
+	char name[32];
+	uint32_t before;
+
+	if (!watched())
+		return;
+	mkdir(at("rw/w"), 0755);
+	put("rw/w/f", "1");
+	usleep(TICK_US);
+	tap_eq(lookup(sb->root, "w", &dir), 0, "a directory");
+	tap_eq(lookup(dir, "f", &in), 0, "a file in it");
+	tap_eq(lookup(dir, "none", &other), -ENOENT, "and none");
+	tap_eq(dir->ops->refresh(dir), 0, "look at the directory");
+	usleep(1100000);
+	tap_eq(dir->ops->refresh(dir), 0, "again");
+	before = conn->tag;
+	tap_eq(valid(dir, "f", in), 1, "names are known for longer than a second");
+	tap_eq(valid(dir, "none", NULL), 1, "also those that are not there");
+	tap_eq(dir->ops->refresh(dir), 0, "and attributes of directories");
+	tap_eq(conn->tag, before, "without a question");
+	put("rw/w/none", "");
+	tap_eq(valid_now(dir, "none", NULL), 0, "a file appears");
+	vfs_host_reads++;
+	put("rw/w/f", "12");
+	tap_eq(in->ops->refresh(in), 0, "a file grows");
+	tap_eq(in->size, 2, "seen at once by who heard of it");
+	put("rw/w/tmp", "123");
+	rename(at("rw/w/tmp"), at("rw/w/f"));
+	tap_eq(valid_now(dir, "f", in), 0, "a file is replaced");
+	inode_put(in);
+	tap_eq(count(dir, 100), 4, "list it");
+	unlink(at("rw/w/none"));
+	usleep(TICK_US);
+	tap_eq(count(dir, 100), 3, "a file is gone from the list");
+	tap_eq(lookup(dir, "f", &in), 0, "lookup");
+	for (int i = 0; i < 400; i++) {
+		snprintf(name, sizeof(name), "rw/w/many%d", i);
+		put(name, "");
+	}
+	unlink(at("rw/w/f"));
+	tap_eq(valid_now(dir, "f", in), 0, "also when there was too much to tell");
+	tap_eq(lookup(dir, "many1", &other), 0, "a new file");
+	tap_eq(valid(dir, "many1", other), 1, "is watched again");
+	rename(at("rw/w"), at("rw/w2"));
+	tap_eq(valid_now(sb->root, "w", dir), 0, "the directory has moved");
+	inode_put(other);
+	inode_put(in);
+	inode_put(dir);
+}
+
+static void test_put_off(void)
+{
+	struct iattr times = { .valid = ATTR_ATIME | ATTR_MTIME, .atime = { 1, 0 }, .mtime = { 2, 0 } };
+	struct iattr mode = { .valid = ATTR_MODE, .mode = 04600 };
+	struct inode *in = create(sb->root, "later", 0), *again;
+	struct stat st;
+	uint32_t before;
+	uint64_t pos = 0;
+	char c = 'x';
+	int err;
+	struct file *f = file_open(in, O_RDWR, &err);
+
+	before = conn->tag;
+	tap_ok(in->ops->setattr(in, &times) == 0 && in->ops->refresh(in) == 0 && in->ops->setattr(in, &mode) == 0,
+	       "times and mode of an open file");
+	tap_ok(conn->tag == before && vfs_settle, "are put off");
+	tap_eq(in->mode & 07777, 0600, "and known here");
+	vfs_settle();
+	tap_ok(conn->tag == before + 1 && !vfs_settle, "together");
+	tap_ok(stat(at("rw/later"), &st) == 0 && st.st_mtime == 2 && (st.st_mode & 07777) == 0600, "they are set");
+	tap_ok(in->ops->setattr(in, &times) == 0 && vfs_settle, "put off again");
+	tap_eq(do_rw(f, &c, 1, &pos, true), 1, "a write");
+	tap_ok(!vfs_settle && stat(at("rw/later"), &st) == 0 && st.st_mtime > 2 && st.st_atime == 1, "comes after it");
+	mode.mode = 0640;
+	tap_eq(in->ops->refresh(in), 0, "refresh, as vfs does before");
+	tap_ok(in->ops->setattr(in, &mode) == 0 && vfs_settle, "put off again");
+	in->ops->settle(in);
+	tap_ok(!vfs_settle && in->ops->refresh(in) == 0 && in->ctime.nsec == (stat(at("rw/later"), &st),
+	       (uint32_t)st.st_ctim.tv_nsec), "who looks at it sees what is");
+	mode.mode = 0600;
+	tap_ok(in->ops->setattr(in, &mode) == 0 && vfs_settle, "put off again");
+	before = conn->tag;
+	again = create(sb->root, "later2", 0);
+	tap_eq(conn->tag, before + 1, "goes along with the next request");
+	tap_ok(!vfs_settle && stat(at("rw/later"), &st) == 0 && (st.st_mode & 0777) == 0600, "and is done");
+	inode_put(again);
+	file_close(f);
+	tap_ok(in->ops->setattr(in, &times) == 0 && !vfs_settle, "a closed file is changed at once");
+	inode_put(in);
+}
+
 static void test_stable(void)
 {
 	struct gofer_fs_args args = { .grant = 2, .read_only = true };
@@ -731,6 +832,8 @@ static void run_all(const char *what)
 	test_names();
 	test_host();
 	test_prefetch();
+	test_watched();
+	test_put_off();
 	test_stable();
 	args.grant = 9;
 	tap_eq(gofer_fs_create(conn, &args, &(struct super *){ NULL }), -ENOENT, "no such grant");

@@ -30,7 +30,7 @@
 #define M(off) (FAKE_MEM_BASE + (off))
 
 /* Calls of the test's own, above Linux's numbers. */
-enum { T_RESTART = 470, T_WAIT, T_MANY, T_SLEEP, T_INPUT };
+enum { T_RESTART = 470, T_WAIT, T_MANY, T_SLEEP, T_INPUT, T_STALE_PATH, T_STALE_FD };
 
 static struct waitq test_wq, many_wq[40];
 static bool test_ready;
@@ -39,6 +39,19 @@ static int64_t sys_t_restart(struct task *t, const struct sysargs *a)
 {
 	(void)t;
 	return -ARG_INT(a, 0);
+}
+
+/* Stale as often as it is told. */
+static unsigned stale;
+
+static int64_t sys_t_stale(struct task *t, const struct sysargs *a)
+{
+	(void)t;
+	(void)a;
+	if (!stale)
+		return 5;
+	stale--;
+	return -ESTALE;
 }
 
 static int64_t sys_t_wait(struct task *t, const struct sysargs *a)
@@ -103,6 +116,8 @@ const struct sys_desc sys_table[SYS_TABLE_SIZE] = {
 	[T_WAIT] = { "t_wait", sys_t_wait, SYS_FULL, "" },
 	[T_MANY] = { "t_many", sys_t_many, SYS_FULL, "" },
 	[T_INPUT] = { "t_input", sys_t_input, SYS_FULL, "" },
+	[T_STALE_PATH] = { "t_stale_path", sys_t_stale, SYS_FULL, "dirfd,path" },
+	[T_STALE_FD] = { "t_stale_fd", sys_t_stale, SYS_FULL, "fd,ptr" },
 	[T_SLEEP] = { "t_sleep", sys_t_sleep, SYS_FULL, "" },
 };
 
@@ -148,6 +163,13 @@ static void test_restart_codes(void)
 
 		tap_eq(r, -EINTR, "a stray restart code %d becomes EINTR", codes[i]);
 	}
+	stale = 1;
+	tap_eq(call(first, T_STALE_PATH, 0, 0, 0), 5, "a path that is stale is walked again");
+	stale = 2;
+	tap_eq(call(first, T_STALE_PATH, 0, 0, 0), -ESTALE, "once");
+	stale = 1;
+	tap_eq(call(first, T_STALE_FD, 0, 0, 0), -ESTALE, "a descriptor is not");
+	stale = 0;
 	fake_ctx(first->ctx)->regs.rsp = M(0x8000);
 	for (unsigned i = 0; i < ARRAY_SIZE(codes); i++) {
 		bool again = codes[i] == ERESTARTNOINTR;

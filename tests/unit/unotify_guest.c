@@ -254,6 +254,27 @@ static void fpu_test(long unused)
 	CHECK(z.v[0] == 88 && z.v[3] == 0, "a legacy area resets the rest");
 }
 
+/* One sleeps while the kernel changes both. */
+static void fpu_two_test(long unused)
+{
+	struct ymm y = { { 1, 2, 3, 4 } }, z;
+
+	if (CALL(__NR_clone, CLONE_KIND_FORK) == 0) {
+		put_ymm(&y);
+		CALL(H_PARK);
+		get_ymm(&z);
+		CHECK(z.v[0] == 105 && z.v[3] == 4, "the sleeper has its own FPU state");
+		exit_group(0);
+	}
+	do
+		put_ymm(&y);
+	while (CALL(H_FPU, 5) == 1);
+	get_ymm(&z);
+	CHECK(z.v[0] == 104 && z.v[3] == 4, "the caller has its own FPU state");
+	CALL(H_WAKE);
+	CALL(H_ALONE);
+}
+
 static void fault_test(long unused)
 {
 	__asm__ volatile("mov $0x123, %%eax; .byte 0x48, 0x8b, 0x00" : : : "rax"); /* mov (%rax),%rax */
@@ -716,6 +737,7 @@ static void (*const programs[])(long) = {
 	[G_VM] = vm_test,
 	[G_REGS] = regs_test,
 	[G_FPU] = fpu_test,
+	[G_FPU_TWO] = fpu_two_test,
 	[G_FAULT] = fault_test,
 	[G_SPIN] = spin,
 	[G_EXEC] = exec_test,

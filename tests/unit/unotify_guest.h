@@ -36,6 +36,7 @@ enum guest_program {
 	G_VM,
 	G_REGS,
 	G_FPU,
+	G_FPU_TWO,
 	G_FAULT,
 	G_SPIN,
 	G_EXEC,

@@ -222,6 +222,46 @@ static void do_regs(struct gtask *t, const uint64_t *a, bool class_b)
 
 #define YMM7_LOW 272 /* xmm7 in the legacy area */
 
+static struct gtask *find_sleeper(void)
+{
+	for (int i = 0; i < high_task; i++)
+		if (tasks[i].live && tasks[i].sleeping)
+			return &tasks[i];
+	return NULL;
+}
+
+/* Changes the FPU states and registers of two stopped tasks in turn; both go on with their own. */
+static void do_fpu_two(struct gtask *t)
+{
+	static uint8_t fp[FPU_STATE_MAX];
+	const uint32_t bad_mxcsr = 0xffffffff;
+	struct gtask *both[2] = { t, find_sleeper() };
+	uint64_t v;
+	struct gregs r;
+	size_t len;
+	bool ok = true;
+
+	if (!both[1]) {
+		ops->ctx_return(t->ctx, 1);
+		return;
+	}
+	for (v = 100; v < 106; v++) {
+		struct vcpu_ctx *ctx = both[v & 1]->ctx;
+
+		ok &= ops->ctx_fpu_get(ctx, fp, &len) == 0;
+		ok &= v < 102 || *(uint64_t *)(fp + YMM7_LOW) == v - 2;
+		memcpy(fp + YMM7_LOW, &v, 8);
+		ok &= ops->ctx_fpu_set(ctx, fp, len) == 0;
+		ok &= ops->ctx_regs_get(ctx, 0, &r) == 0;
+		r.rax = 0;
+		ok &= ops->ctx_regs_set(ctx, 0, &r) == 0;
+	}
+	memcpy(fp + 24, &bad_mxcsr, 4);
+	ok &= ops->ctx_fpu_set(t->ctx, fp, len) == -EINVAL;
+	tap_ok(ok, "%s: states of two contexts are kept apart", tk.mode);
+	ops->ctx_resume(t->ctx);
+}
+
 static void do_fpu(struct gtask *t, long what)
 {
 	static uint8_t fp[FPU_STATE_MAX];
@@ -316,7 +356,10 @@ static void do_hook(struct gtask *t, const struct trap *trap)
 		do_regs(t, a, false);
 		break;
 	case H_FPU:
-		do_fpu(t, (long)a[0]);
+		if (a[0] == 5)
+			do_fpu_two(t);
+		else
+			do_fpu(t, (long)a[0]);
 		break;
 	case H_INTR:
 		t->interrupt = tk.interrupting = true;

@@ -94,7 +94,9 @@ static int find_stub(void)
 
 static bool start(bool no_userns)
 {
-	struct platform_config cfg = { .stub_fd = -1, .proc_fd = -1, .max_contexts = MAX_TASKS, .no_userns = no_userns };
+	struct platform_config cfg = {
+		.stub_fd = -1, .proc_fd = -1, .max_contexts = MAX_TASKS, .no_userns = no_userns
+	};
 	struct sbx_err err;
 	uint64_t t0 = now_ns();
 
@@ -164,6 +166,7 @@ static void test_programs(void)
 	tk_run(G_BAD_REGS, 0);
 	tap_ok(tk.n_faults == 1 && tk.results[21] == SIGSEGV, "%s: a bad rip is a fault of the guest", tk.mode);
 	tk_run(G_FPU, 0);
+	tk_run(G_FPU_TWO, 0);
 	tk.skipping = true;
 	tk_run(G_FAULT, 0);
 	tk.skipping = false;

@@ -376,6 +376,15 @@ static void test_revalidate(void)
 	stat_ino(&root, "/mnt/no-such");
 	tap_eq(sub_fs->lookups, before + 1, "a stable file system is asked once");
 	tap_eq(sub_fs->revalidates, 0, "and never to revalidate");
+	before = sub_fs->lookups;
+	tap_eq(stat_ino(&root, "/mnt/hidden"), -ENOENT, "a hidden name");
+	tap_eq(stat_ino(&root, "/mnt/hidden"), -ENOENT, "stays so");
+	tap_eq(sub_fs->lookups, before + 2, "and is asked for each time");
+	tap_ok(SYS(&root, sys_mkdir, P("/mnt/hidden"), 0755) == 0 && stat_ino(&root, "/mnt/hidden") > 0,
+	       "the guest may have its own there");
+	before = sub_fs->lookups;
+	tap_ok(stat_ino(&root, "/mnt/hidden") > 0 && sub_fs->lookups == before, "which is cached as others are");
+	tap_eq(SYS(&root, sys_rmdir, P("/mnt/hidden")), 0, "and remove it");
 	memfs_host_create(mem_i(sub_fs->sb.root), "no-such", S_IFREG | 0644);
 	dcache_invalidate(sub_fs->sb.root, "no-such", 7);
 	tap_ok(stat_ino(&root, "/mnt/no-such") > 0, "after invalidation it is asked again");

@@ -12,6 +12,10 @@
 #include "policy/hide.h"
 #include "tools/monitor/monitor_priv.h"
 
+/* Records of a helper in the audit log: more than the gofer sends, which keeps to a rate by itself. */
+#define AUDIT_PER_SECOND 500u
+#define AUDIT_BURST      2000u
+
 /* Kept for the result, whatever the sentry sends. CHANGES_FIRST is a power of two. */
 #define CHANGES_FIRST    64u
 #define CHANGES_MAX      100000u
@@ -81,7 +85,8 @@ static const char *request_for(const Sbx__Control__Denial *m, char *buf, size_t 
 	return buf;
 }
 
-static void count_denial(struct run *r, const Sbx__Control__Denial *m)
+/* @times: how often; a helper tells the same within a second once. */
+static void count_denial(struct run *r, const Sbx__Control__Denial *m, uint32_t times)
 {
 	struct run_result *res = r->res;
 	struct run_denial *d;
@@ -92,8 +97,8 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		if (strcmp(d->class, m->class_) || strcmp(d->target, m->object) ||
 		    strcmp(d->rule, m->rule))
 			continue;
-		if (d->count < UINT32_MAX)
-			d->count++;
+		if (__builtin_add_overflow(d->count, times, &d->count))
+			d->count = UINT32_MAX;
 		return;
 	}
 	if (res->n_denials == DENIALS_MAX) {
@@ -106,8 +111,30 @@ static void count_denial(struct run *r, const Sbx__Control__Denial *m)
 		                  keep(r, m->rule),
 		                  keep(r, m->reason),
 		                  keep(r, request_for(m, request, sizeof(request))),
-		                  1 };
+		                  times };
 	events_denial(&r->events, d);
+}
+
+/*
+ * A guest decides how often it is denied something, and a hostile sentry what it tells: neither fills a disk with that.
+ * What passes a helper's budget is counted, and the count is in the log.
+ */
+static void audit_of_helper(struct run *r, const struct helper *h, const struct audit_event *e)
+{
+	struct audit_budget *b = &r->audit_budget[h == &r->sentry];
+	const uint64_t step = NSEC_PER_SEC / AUDIT_PER_SECOND;
+	uint64_t n = (now_ns() - b->at_ns) / step;
+
+	if (!r->spec->audit)
+		return;
+	b->at_ns += n * step;
+	b->left = (uint32_t)MIN(b->left + n, (uint64_t)AUDIT_BURST);
+	if (b->left) {
+		b->left--;
+		audit_write(r->spec->audit, r->res->id, e);
+	} else {
+		audit_skip(r->spec->audit);
+	}
 }
 
 static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Message *msg)
@@ -126,9 +153,8 @@ static void on_denial(struct run *r, struct helper *h, const Sbx__Control__Messa
 		.count = 1,
 	};
 
-	count_denial(r, m);
-	if (r->spec->audit)
-		audit_write(r->spec->audit, r->res->id, &e);
+	count_denial(r, m, 1);
+	audit_of_helper(r, h, &e);
 }
 
 /*
@@ -173,10 +199,9 @@ static void on_audit(struct run *r, struct helper *h, const Sbx__Control__Messag
 		d.object = m->object;
 		d.rule = m->rule;
 		d.reason = m->reason;
-		count_denial(r, &d);
+		count_denial(r, &d, MAX(m->count, 1u));
 	}
-	if (r->spec->audit)
-		audit_write(r->spec->audit, r->res->id, &e);
+	audit_of_helper(r, h, &e);
 }
 
 /* Room for one more change with a path of @len bytes? Doubles the list in the pool where it is full. */

@@ -40,6 +40,12 @@ enum stop_reason {
 	STOP_FAILED
 };
 
+/* What a helper may still write to the audit log (messages.c). */
+struct audit_budget {
+	uint64_t at_ns; /* filled up to this time */
+	uint32_t left;
+};
+
 struct run {
 	const struct run_spec *spec;
 	struct run_result *res;
@@ -48,6 +54,7 @@ struct run {
 	int guest_stdio[3];  /* what the sentry gets; -1 once sent */
 	bool guest_owned[3]; /* and is ours to close */
 	struct stream streams[2];
+	struct audit_budget audit_budget[2]; /* of the gofer and of the sentry */
 	struct events events;
 	struct usage usage;   /* without a control group */
 	struct cgroup cgroup;

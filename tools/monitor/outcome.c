@@ -141,8 +141,10 @@ static void blame_memory(struct run *r)
 static void say_unknown(struct run *r)
 {
 	size_t n = strlen(r->res->message);
+	bool sentence = !n || r->res->message[n - 1] == '.';
 
-	snprintf(r->res->message + n, sizeof(r->res->message) - n, "%sWhat it changed is not known.", n ? " " : "");
+	snprintf(r->res->message + n, sizeof(r->res->message) - n, "%s", sentence ? &" What it changed is not known."[!n] :
+		 "; what it changed is not known");
 }
 
 void run_outcome(struct run *r)

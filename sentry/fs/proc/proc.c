@@ -49,6 +49,16 @@ struct task *proc_task(const struct proc_inode *pi)
 	return t;
 }
 
+/* May the task whose call this is see what the node shows of @t (NULL: no task's)? */
+static int may_look(const struct proc_inode *pi, const struct task *t)
+{
+	const struct task *who = kernel.current;
+
+	if (!pi->node->look || !t || !who || who->tg == t->tg)
+		return 0;
+	return t->cred && cred_may_ptrace(who->cred, t->cred, t->tg->dumpable) ? 0 : -EACCES;
+}
+
 static const struct inode_ops *ops_of(const struct proc_node *n)
 {
 	if (is_dir(n))
@@ -287,9 +297,11 @@ static ssize_t proc_readlink(struct inode *in, char *buf, size_t n)
 	struct proc_inode *pi = proc_of(in);
 	struct task *t = proc_task(pi);
 	struct strbuf b = { 0 };
-	int err = pi->pid && !t ? -ENOENT : pi->node->link(&b, pi, t);
+	int err = pi->pid && !t ? -ENOENT : may_look(pi, t);
 	ssize_t len = -ENOMEM;
 
+	if (!err)
+		err = pi->node->link(&b, pi, t);
 	if (err) {
 		len = err;
 	} else if (strbuf_ok(&b)) {
@@ -311,8 +323,10 @@ static int proc_follow(struct inode *in, struct task *caller, struct dentry **de
 	struct proc_inode *pi = proc_of(in);
 	struct task *t = proc_task(pi);
 	struct path p = { NULL, NULL };
-	int err = t ? pi->node->follow(pi, t, &p) : -ENOENT;
+	int err = t ? may_look(pi, t) : -ENOENT;
 
+	if (!err)
+		err = pi->node->follow(pi, t, &p);
 	task_put(t);
 	if (err)
 		return err;
@@ -393,6 +407,16 @@ static ssize_t text_write(struct file *f, struct uio *u, uint64_t *pos)
 	return n;
 }
 
+static int proc_text_open(struct inode *in, struct file *f)
+{
+	struct proc_inode *pi = proc_of(in);
+	struct task *t = proc_task(pi);
+	int err = may_look(pi, t);
+
+	task_put(t);
+	return err;
+}
+
 static void text_release(struct file *f)
 {
 	strbuf_fini(&container_of(f, struct proc_file, file)->text);
@@ -417,6 +441,7 @@ static const struct inode_ops proc_dir_ops = {
 };
 
 static const struct inode_ops proc_text_ops = {
+	.open = proc_text_open,
 	.setattr = proc_setattr,
 	.destroy = proc_destroy,
 };

@@ -202,6 +202,8 @@ static int comm_text(struct strbuf *b, struct proc_inode *pi, struct task *t)
 
 static int comm_store(struct proc_inode *pi, struct task *t, const char *s, size_t len)
 {
+	if (kernel.current && kernel.current->tg != t->tg)
+		return -EINVAL; /* only threads of one process name each other */
 	if (len && s[len - 1] == '\n')
 		len--;
 	len = MIN(len, (size_t)TASK_COMM_LEN - 1);
@@ -333,7 +335,8 @@ static int oom_score_store(struct proc_inode *pi, struct task *t, const char *s,
 
 	if (end == s || v < -1000 || v > 1000)
 		return -EINVAL;
-	if (v < (int)t->tg->oom_score_adj && !cred_has_cap(t->cred, CAP_SYS_RESOURCE))
+	if (v < (int)t->tg->oom_score_adj &&
+	    !cred_has_cap(kernel.current ? kernel.current->cred : t->cred, CAP_SYS_RESOURCE))
 		return -EACCES;
 	t->tg->oom_score_adj = (uint32_t)v;
 	return 0;
@@ -452,33 +455,33 @@ static int ns_link(struct strbuf *b, struct proc_inode *pi, struct task *t)
 }
 
 static const struct proc_node ns_children[] = {
-	{ .name = "cgroup", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
-	{ .name = "ipc", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
-	{ .name = "mnt", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
-	{ .name = "net", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
-	{ .name = "pid", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
-	{ .name = "user", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
-	{ .name = "uts", .mode = 0777, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "cgroup", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "ipc", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "mnt", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "net", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "pid", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "user", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
+	{ .name = "uts", .mode = 0777, .look = true, .kind = PROC_LINK, .link = ns_link },
 	{ 0 },
 };
 
 extern const struct proc_node proc_net_children[];
 
 #define PID_FILES                                                                                                      \
-	{ .name = "auxv", .mode = 0400, .kind = PROC_TEXT, .text = auxv_text },                                        \
+	{ .name = "auxv", .mode = 0400, .look = true, .kind = PROC_TEXT, .text = auxv_text },                          \
 		{ .name = "cgroup", .mode = 0444, .kind = PROC_TEXT, .text = cgroup_text },                            \
 		{ .name = "cmdline", .mode = 0444, .kind = PROC_TEXT, .text = cmdline_text },                          \
 		{ .name = "comm", .mode = 0644, .kind = PROC_TEXT, .text = comm_text, .store = comm_store },           \
-		{ .name = "cwd", .mode = 0777, .kind = PROC_LINK, .link = cwd_link, .follow = cwd_follow },            \
-		{ .name = "environ", .mode = 0400, .kind = PROC_TEXT, .text = environ_text },                          \
-		{ .name = "exe", .mode = 0777, .kind = PROC_LINK, .link = exe_link, .follow = exe_follow },            \
+		{ .name = "cwd", .mode = 0777, .look = true, .kind = PROC_LINK, .link = cwd_link, .follow = cwd_follow }, \
+		{ .name = "environ", .mode = 0400, .look = true, .kind = PROC_TEXT, .text = environ_text },            \
+		{ .name = "exe", .mode = 0777, .look = true, .kind = PROC_LINK, .link = exe_link, .follow = exe_follow }, \
 		{ .name = "fd", .mode = 0500, .kind = PROC_FDS },                                                      \
 		{ .name = "fdinfo", .mode = 0500, .kind = PROC_FDINFOS },                                              \
 		{ .name = "gid_map", .mode = 0444, .kind = PROC_TEXT, .text = map_id_text },                           \
-		{ .name = "io", .mode = 0400, .kind = PROC_TEXT, .text = io_text },                                    \
+		{ .name = "io", .mode = 0400, .look = true, .kind = PROC_TEXT, .text = io_text },                      \
 		{ .name = "limits", .mode = 0444, .kind = PROC_TEXT, .text = limits_text },                            \
 		{ .name = "loginuid", .mode = 0444, .kind = PROC_TEXT, .text = loginuid_text },                        \
-		{ .name = "maps", .mode = 0444, .kind = PROC_TEXT, .text = maps_text },                                \
+		{ .name = "maps", .mode = 0444, .look = true, .kind = PROC_TEXT, .text = maps_text },                  \
 		{ .name = "mountinfo", .mode = 0444, .kind = PROC_TEXT, .text = mountinfo_text },                      \
 		{ .name = "mounts", .mode = 0444, .kind = PROC_TEXT, .text = mounts_text },                            \
 		{ .name = "net", .mode = 0555, .kind = PROC_DIR, .children = proc_net_children },                      \
@@ -489,10 +492,15 @@ extern const struct proc_node proc_net_children[];
 		  .kind = PROC_TEXT,                                                                                   \
 		  .text = oom_score_text,                                                                              \
 		  .store = oom_score_store },                                                                          \
-		{ .name = "personality", .mode = 0400, .kind = PROC_TEXT, .text = personality_text },                  \
-		{ .name = "root", .mode = 0777, .kind = PROC_LINK, .link = root_link, .follow = root_follow },         \
+		{ .name = "personality", .mode = 0400, .look = true, .kind = PROC_TEXT, .text = personality_text },    \
+		{ .name = "root",                                                                                      \
+		  .mode = 0777,                                                                                        \
+		  .look = true,                                                                                        \
+		  .kind = PROC_LINK,                                                                                   \
+		  .link = root_link,                                                                                   \
+		  .follow = root_follow },                                                                             \
 		{ .name = "setgroups", .mode = 0444, .kind = PROC_TEXT, .text = setgroups_text },                      \
-		{ .name = "smaps", .mode = 0444, .kind = PROC_TEXT, .text = smaps_text },                              \
+		{ .name = "smaps", .mode = 0444, .look = true, .kind = PROC_TEXT, .text = smaps_text },                \
 		{ .name = "stat", .mode = 0444, .kind = PROC_TEXT, .text = stat_text },                                \
 		{ .name = "statm", .mode = 0444, .kind = PROC_TEXT, .text = statm_text },                              \
 		{ .name = "status", .mode = 0444, .kind = PROC_TEXT, .text = status_text },                            \
@@ -512,6 +520,6 @@ static const struct proc_node pid_children[] = {
 const struct proc_node proc_pid_node = { .mode = 0555, .kind = PROC_DIR, .children = pid_children };
 const struct proc_node proc_tid_node = { .mode = 0555, .kind = PROC_DIR, .children = tid_children };
 const struct proc_node proc_fd_node = {
-	.mode = 0700, .kind = PROC_LINK, .link = proc_fd_link, .follow = proc_fd_place,
+	.mode = 0700, .look = true, .kind = PROC_LINK, .link = proc_fd_link, .follow = proc_fd_place,
 };
-const struct proc_node proc_fdinfo_node = { .mode = 0400, .kind = PROC_TEXT, .text = proc_fdinfo_text };
+const struct proc_node proc_fdinfo_node = { .mode = 0400, .look = true, .kind = PROC_TEXT, .text = proc_fdinfo_text };

@@ -24,6 +24,8 @@ struct proc_node {
 	const char *name;
 	uint32_t mode; /* permission bits */
 	enum proc_kind kind;
+	/* Only for who may look into the task as by ptrace(2), "Ptrace access mode checking". */
+	bool look;
 	/* PROC_DIR: its entries, ended by one without a name. */
 	const struct proc_node *children;
 	/* PROC_TEXT: appends the content. @t is the task that the inode is about (NULL outside a pid directory), alive

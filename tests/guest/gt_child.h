@@ -64,10 +64,10 @@ __attribute__((unused)) static int64_t gt_now_ms(void)
 	return ts.tv_sec * 1000 + ts.tv_nsec / MS;
 }
 
-/* Waits up to twenty seconds (more on a slow platform) for a condition that others bring about. */
+/* Waits up to half a minute (more on a slow platform) for a condition that others bring about. */
 #define WAIT_FOR(cond) \
 	do { \
-		int64_t end_ = gt_now_ms() + 20000 * (int64_t)gt_slow(); \
+		int64_t end_ = gt_now_ms() + 30000 * (int64_t)gt_slow(); \
 		while (!(cond)) { \
 			if (gt_now_ms() > end_) \
 				gt_fail(__FILE__, __LINE__, "waited in vain: %s", #cond); \

@@ -170,7 +170,9 @@ static int step_confine(struct sbx_err *err)
 	set_policy_options(); /* the filter is the platform's */
 	host_close(proc_fd);
 	proc_fd = -1;
-	host_sched_short_turns(); /* not the stubs, which were made before: a guest takes turns as anybody */
+	/* Not the guests, which take turns as anybody: their stubs were made before, a virtual machine's are in us. */
+	if (kernel.plat != &kvm_platform_ops)
+		host_sched_short_turns();
 	host_threads_settle(); /* they give up what the filter would not let them give up */
 	return policy_enter(ROLE_SENTRY, STAGE_STEADY, err);
 }

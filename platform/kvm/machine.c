@@ -15,6 +15,7 @@
 #include "base/host/file.h"
 #include "platform/kvm/kvm.h"
 #include "platform/kvm/monitor.h"
+#include "platform/kvm/vdso.h"
 
 #define CR0_LONG 0x80050033ull /* PG AM WP NE ET MP PE */
 #define CR4_PAE        (1ull << 5)
@@ -41,6 +42,7 @@ static int dev_kvm = -1;
 
 int kvm_prepare(struct sbx_err *err)
 {
+	kvdso_prepare();
 	dev_kvm = host_open("/dev/kvm", O_RDWR | O_CLOEXEC, 0);
 	return dev_kvm < 0 ? sbx_fail(err, dev_kvm, "open /dev/kvm") : 0;
 }

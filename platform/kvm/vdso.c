@@ -248,11 +248,19 @@ static bool tsc_trusted(void)
 	return !name[0] && __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & 1u << 8);
 }
 
+static int trusted = -1; /* not asked yet */
+
+void kvdso_prepare(void)
+{
+	trusted = tsc_trusted();
+}
+
 void kvdso_init(struct kvdso *v, struct kvdso_data *page, bool cpu_ok)
 {
 	struct timespec res;
 
-	*v = (struct kvdso){ .page = page, .tsc = real_tsc, .clock = real_clock, .off = !tsc_trusted() };
+	*v = (struct kvdso){ .page = page, .tsc = real_tsc, .clock = real_clock };
+	v->off = !(trusted < 0 ? tsc_trusted() : trusted);
 	*page = (struct kvdso_data){ .flags = cpu_ok ? KVDSO_CPU : 0, .clocks = KVDSO_CLOCK_MASK };
 	if (clock_getres(CLOCK_MONOTONIC, &res) == 0)
 		page->res_ns = (uint32_t)res.tv_nsec;

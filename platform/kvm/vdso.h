@@ -43,10 +43,12 @@ struct kvdso {
 	uint64_t renew_ticks;
 };
 
+/* Asks /sys whether the kernel trusts its counter: for who has no /sys any more at kvdso_init(). */
+void kvdso_prepare(void);
 /*
  * Prepares @v and @page, which until kvdso_update() has measured enough tells the guest to do system calls. @cpu_ok:
- * rdtscp gives the guest the number that getcpu(2) would. Reads a file of /sys: before the process gives up its
- * rights.
+ * rdtscp gives the guest the number that getcpu(2) would. Without kvdso_prepare()
+ * it reads /sys.
  */
 void kvdso_init(struct kvdso *v, struct kvdso_data *page, bool cpu_ok);
 /* Takes the time and tells the guests. No host call where clock_gettime(2) is none. */

@@ -98,6 +98,7 @@ static const struct seccomp_row common_rows[] = {
 	ROW(getrandom, "base/host/random.c"),
 
 	/* the end */
+	ROW(capset, "base/host/thread.c: a thread whose turn comes late gives up what it has"),
 	ROW(set_robust_list, "the end of a thread"),
 	ROW(rseq, "the end of a thread"),
 	ROW(exit, "the end of a thread"),

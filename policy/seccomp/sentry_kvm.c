@@ -20,6 +20,7 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(ioctl, "platform/kvm/regs.c: the bases of fs and gs", 1, ARG(1, EQ, KVM_SET_MSRS)),
 	ROW_IF(ioctl, "platform/kvm/memslot.c: more of the window of guest memory", 1,
 	       ARG(1, EQ, KVM_SET_USER_MEMORY_REGION)),
+	ROW(fstatfs, "platform/kvm/kobj.c: is the file on a noexec mount"),
 	ROW(process_vm_readv, "base/host/map.c: ourselves, where a file may have been cut meanwhile"),
 	ROW(process_vm_writev, "base/host/map.c: ourselves, where a file may have been cut meanwhile"),
 	ROW_IF(tgkill, "platform/kvm/vcpu.c: out of the guest", 1, ARG(2, EQ, SIGUSR1)),

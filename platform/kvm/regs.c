@@ -2,8 +2,8 @@
 /*
  * Register files. The general registers of a context that is not in the guest are in kctx.regs. Its FPU state and the
  * bases of fs and gs stay in the vCPU it ran on last (kctx.loaded) until that vCPU is wanted by another context, or
- * this one by another vCPU. The guest can write the bases itself (wrfsbase), so they are asked for, never remembered while
- * it runs.
+ * this one by another vCPU. The guest can write the bases itself (wrfsbase), so they are asked for, never remembered
+ * while it runs.
  *
  * Whatever a guest can choose goes through kregs_sanitise() or fpu_check(): the processor, which on some hosts ends the
  * machine over a bad value, never sees it.

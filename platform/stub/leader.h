@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The leader, the one thread in run(), and waking it without a race. A waker sets a bit and, when it is the first,
- * sends a signal to the leader. The leader tests the bits and makes its waiting host call in one short piece of assembly, the
- * window. A signal that arrives inside the window, or that interrupts the sleeping call (SA_RESTART has then moved rip
- * back onto the system call), makes the handler move rip to the window's abort label. So between the test and the sleep
- * no wake-up is lost, and waiting costs one system call.
+ * sends a signal to the leader. The leader tests the bits and makes its waiting host call in one short piece of
+ * assembly, the window. A signal that arrives inside the window, or that interrupts the sleeping call (SA_RESTART
+ * has then moved rip back onto the system call), makes the handler move rip to the window's abort label. So
+ * between the test and the sleep no wake-up is lost, and waiting costs one system call.
  */
 #ifndef SBX_PLATFORM_STUB_LEADER_H
 #define SBX_PLATFORM_STUB_LEADER_H

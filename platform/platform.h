@@ -154,6 +154,7 @@ struct ctx_clone_args {
 struct platform_ops {
 	const char *name;
 	bool by_name; /* `auto` never takes it */
+	bool in_process; /* guests run on threads of the calling process */
 
 	/* Opens what needs the host identity that the process gives up before start(). NULL: nothing. */
 	int (*prepare)(struct sbx_err *err);

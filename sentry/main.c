@@ -179,8 +179,7 @@ static int step_confine(struct sbx_err *err)
 	set_policy_options(); /* the filter is the platform's */
 	host_close(proc_fd);
 	proc_fd = -1;
-	/* Not the guests, which take turns as anybody: their stubs were made before, a virtual machine's are in us. */
-	if (kernel.plat != &kvm_platform_ops)
+	if (!kernel.plat->in_process) /* guests take turns as anybody; stubs were made before */
 		host_sched_short_turns();
 	host_threads_settle(); /* they give up what the filter would not let them give up */
 	return policy_enter(ROLE_SENTRY, STAGE_STEADY, err);

@@ -136,6 +136,7 @@ static uaddr_t kvm_vdso(const struct platform *p)
 const struct platform_ops kvm_platform_ops = {
 	.name = "kvm",
 	.by_name = true,
+	.in_process = true,
 	.prepare = kvm_prepare,
 	.start = kvm_start,
 	.info = kvm_info,

@@ -365,7 +365,7 @@ static void bases_that_are_none(void)
 	if (!have_fsgsbase() || gt_five_levels())
 		_exit(GT_SKIP);
 	gt_fault_init();
-	/* Some processors let it through whatever the mode: those of five levels, and QEMU's. Then it does no harm. */
+	/* Processors of five levels let it through whatever the mode, and QEMU's. Then it must do no harm. */
 	if (CATCH(gs_set(0x800000000000)) == 0) {
 		sched_yield();
 		CHECK_EXIT(CHILD(sched_yield()), 0);

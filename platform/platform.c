@@ -3,6 +3,7 @@
 
 const struct platform_ops *const platform_table[] = {
 	&unotify_platform_ops,
+	&ptrace_platform_ops,
 	&kvm_platform_ops,
 	NULL,
 };

@@ -89,10 +89,14 @@ struct platform_config {
 	bool isolated;         /* our root is empty; network, IPC and host name are our own: they do for guests */
 	int proc_fd;           /* the host's /proc, borrowed until start returns; -1: by its path */
 	bool verbose;
+	bool automatic;        /* nobody asked for this platform: refuse a host that is known to run it badly */
 	/* Bytes that the guest may use; 0: a default by the host. For platforms that own its memory: a bound, the limit
 	 * itself is enforced elsewhere. */
 	uint64_t memory_limit;
 };
+
+/* start(): the host lacks or forbids what the platform is built on, nothing else is wrong: another one may do. */
+#define PLATFORM_UNAVAILABLE (-EOPNOTSUPP)
 
 /* What the platform found on this host and what it isolates: for `sbx features`. */
 struct platform_info {
@@ -241,6 +245,7 @@ struct platform_ops {
 /* All platforms, in the order in which `auto` tries them; NULL-terminated. */
 extern const struct platform_ops *const platform_table[];
 extern const struct platform_ops unotify_platform_ops;
+extern const struct platform_ops ptrace_platform_ops;
 extern const struct platform_ops kvm_platform_ops;
 
 #endif

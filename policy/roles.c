@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -77,7 +78,20 @@ static int filter_sbx(struct sbx_err *err)
 
 static int filter_sentry(struct sbx_err *err)
 {
-	return load(policy_state.options.kvm ? FILTER_SENTRY_KVM : FILTER_SENTRY, err);
+	static const struct {
+		const char *platform;
+		enum seccomp_filter_id filter;
+	} of[] = {
+		{ "unotify", FILTER_SENTRY },
+		{ "ptrace", FILTER_SENTRY_PTRACE },
+		{ "kvm", FILTER_SENTRY_KVM },
+	};
+	const char *platform = policy_state.options.platform;
+
+	for (size_t i = 0; platform && i < ARRAY_SIZE(of); i++)
+		if (!strcmp(platform, of[i].platform))
+			return load(of[i].filter, err);
+	return sbx_fail(err, 0, "no system call filter for platform '%s'", platform ? platform : "");
 }
 
 static int filter_gofer(struct sbx_err *err)

@@ -28,8 +28,8 @@ enum stage { STAGE_NONE, STAGE_INITIAL, STAGE_IDENTITY, STAGE_CONFINED, STAGE_ST
 
 struct policy_options {
 	bool no_userns;  /* make no user namespace even where the host allows it */
-	bool kvm;        /* the sentry's guests run in a virtual machine: another filter */
 	bool log_filter; /* calls outside the table are logged, not fatal: for debugging */
+	const char *platform; /* of the sentry, which chooses its filter; borrowed */
 };
 
 struct policy_obtained {

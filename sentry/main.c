@@ -77,7 +77,7 @@ static void set_policy_options(void)
 	const struct policy_options o = {
 		.no_userns = cfg->no_userns,
 		.log_filter = cfg->debug_filter,
-		.kvm = kernel.plat == &kvm_platform_ops,
+		.platform = kernel.plat ? kernel.plat->name : NULL,
 	};
 
 	policy_set_options(&o);
@@ -145,6 +145,7 @@ static const struct platform_up platform_up = {
 static int step_platform(struct sbx_err *err)
 {
 	const struct platform_config pc = {
+		.automatic = automatic(),
 		.stub_fd = -1,
 		.max_contexts = cfg->limits->tasks + 16,
 		.no_userns = cfg->no_userns,
@@ -152,17 +153,25 @@ static int step_platform(struct sbx_err *err)
 		.isolated = isolated(),
 		.proc_fd = proc_fd,
 	};
+	struct sbx_err first = { 0 };
 
 	for (size_t i = 0; platform_table[i]; i++) {
-		if (!may_use(platform_table[i]))
+		const struct platform_ops *ops = platform_table[i];
+
+		if (!may_use(ops))
 			continue;
-		kernel.plat = platform_table[i];
-		if (!kernel.plat->start(&pc, &platform_up, NULL, &kernel.platform, err))
+		kernel.plat = ops;
+		if (!ops->start(&pc, &platform_up, NULL, &kernel.platform, err)) {
+			if (first.code)
+				log_warn(CH_PLATFORM, "%s; using %s, which is slower", first.msg, ops->name);
 			return 0;
-		if (!automatic())
-			return err->code;
+		}
+		if (err->code != PLATFORM_UNAVAILABLE)
+			break;
+		if (!first.code)
+			first = *err;
 	}
-	return err->code ? err->code : sbx_fail(err, 0, "no platform '%s'", cfg->platform);
+	return err->code ? err->code : sbx_fail(err, 0, "platform '%s' is not built", cfg->platform);
 }
 
 static int step_confine(struct sbx_err *err)

@@ -29,12 +29,18 @@
 #define KSA_RESTORER 0x04000000ul
 #define KSA_ONSTACK  0x08000000ul
 #define KSA_RESTART  0x10000000ul
+#define KSA_NODEFER  0x40000000ul
 #define KSS_AUTODISARM (1u << 31)
 #define KPROT_RW     3
 #define KMAP_PRIVATE 0x02
 #define KMAP_ANON    0x20
 #define KMAP_NOREPLACE 0x100000
+#define KSIGILL      4
+#define KSIGTRAP     5
+#define KSIGBUS      7
+#define KSIGFPE      8
 #define KSIGKILL     9
+#define KSIGSEGV     11
 #define KSIGCHLD     17
 #define KSIGSTOP     19
 #define KSIG_SETMASK 2
@@ -233,6 +239,29 @@ static long install_filter(void)
 		    SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, &fprog);
 }
 
+/* For the frames that tell what a fault was (platform/ptrace/fault.c): the handler itself never runs. */
+static void set_fault_handlers(void)
+{
+	static const int sigs[] = { KSIGILL, KSIGTRAP, KSIGBUS, KSIGFPE, KSIGSEGV };
+	struct ksigaction sa = { .handler = (uint64_t)shim_handler, .restorer = (uint64_t)shim_restorer,
+				 .flags = KSA_SIGINFO | KSA_RESTORER | KSA_NODEFER };
+
+	for (unsigned i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++)
+		CALL(__NR_rt_sigaction, sigs[i], &sa, 0, 8);
+}
+
+/* Its tracer sees every signal and every system call; it waits to be attached to. */
+static __attribute__((noreturn)) void traced_zygote(struct boot_report *rep)
+{
+	uint64_t none = 0;
+
+	set_fault_handlers();
+	CALL(__NR_rt_sigprocmask, KSIG_SETMASK, &none, 0, 8);
+	CALL(__NR_write, BOOT_SOCK, rep, sizeof(*rep));
+	for (;;)
+		CALL(__NR_pause);
+}
+
 static __attribute__((noreturn)) void zygote(const struct boot_config *cfg, struct boot_report *rep)
 {
 	struct kstack ss = { .sp = SLOT_BASE + SLOT_STACK, .flags = KSS_AUTODISARM,
@@ -243,12 +272,14 @@ static __attribute__((noreturn)) void zygote(const struct boot_config *cfg, stru
 	r = CALL(__NR_mmap, SLOT_BASE, SLOT_SIZE, KPROT_RW, KMAP_PRIVATE | KMAP_ANON | KMAP_NOREPLACE, -1, 0);
 	if (r != SLOT_BASE)
 		die(BOOT_E_SLOT);
+	if (cfg->flags & BOOT_NODUMP)
+		CALL(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+	if (cfg->flags & BOOT_PTRACE)
+		traced_zygote(rep);
 	if (CALL(__NR_sigaltstack, &ss, 0))
 		die(BOOT_E_ALTSTACK);
 	CALL(__NR_rt_sigprocmask, KSIG_SETMASK, &all, 0, 8);
 	set_handlers();
-	if (cfg->flags & BOOT_NODUMP)
-		CALL(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
 	CALL(__NR_write, BOOT_SOCK, rep, sizeof(*rep));
 	r = install_filter();
 	if (r < 0) {

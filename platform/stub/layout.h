@@ -53,6 +53,7 @@
 #define BOOT_MAGIC     0x73627831
 #define BOOT_NODUMP    1
 #define BOOT_NO_VDSO   2
+#define BOOT_PTRACE    4 /* the zygote is traced: no filter, no signal stack */
 
 #define SHIM_KICK      12 /* SIGUSR2 */
 
@@ -69,6 +70,7 @@
 struct shim_sites {
 	uint64_t trap, sig, order, done, sigret; /* the addresses behind the syscall instructions */
 	uint64_t kickset;                        /* a sigset_t of SHIM_KICK */
+	uint64_t once;                           /* behind a syscall instruction that a breakpoint follows */
 };
 
 struct boot_config {

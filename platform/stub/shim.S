@@ -139,6 +139,11 @@ shim_enter:
 	xor	%r13d, %r13d
 	jmp	done
 
+	syscall				/* a traced stub's orders: the tracer sees the breakpoint behind it */
+site_once:
+	int3
+	ud2
+
 shim_restorer:				/* never used: the shim returns by itself */
 	ud2
 
@@ -147,7 +152,7 @@ kickset:
 	.quad	1 << (SHIM_KICK - 1)
 
 	.org	SHIM_TABLE
-	.quad	site_trap, site_sig, site_order, site_done, site_sigret, kickset
+	.quad	site_trap, site_sig, site_order, site_done, site_sigret, kickset, site_once
 	.org	SHIM_SIZE
 
 	.section .note.GNU-stack, "", @progbits

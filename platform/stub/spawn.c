@@ -207,6 +207,8 @@ static int boot_died(struct stubs *s, struct sbx_err *err)
 {
 	int status = 0;
 
+	/* It may be the zygote alone that died; an init that is ending keeps its own status. */
+	HOSTCALL(SYS_pidfd_send_signal, s->init_pidfd, SIGKILL, NULL, 0);
 	waitpid(s->init_pid, &status, __WALL);
 	s->init_pid = 0;
 	return sbx_fail(err, 0, "the stub did not start (wait status %#x)", (unsigned)status);

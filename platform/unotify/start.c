@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/host/notif.h"
 #include "platform/stub/hostcall.h"
 #include "platform/unotify/unotify_priv.h"
 
@@ -25,6 +26,24 @@
 #define LISTENER_SPINS 2000   /* it takes 100 to 200 us; the zygote may have our processor */
 #define LISTENER_TRIES 100000 /* of 100 us */
 
+/* Why the host gives us no listener. */
+static int unavailable(struct sbx_err *err, int code)
+{
+	if (code == -EBUSY)
+		sbx_fail(err, 0, "another supervisor already has a seccomp listener here");
+	else if (code == -EINVAL)
+		sbx_fail(err, 0, "the kernel has no killable seccomp notification (Linux 5.19)");
+	else
+		sbx_fail(err, code, "seccomp listener");
+	return err->code = PLATFORM_UNAVAILABLE;
+}
+
+/* The zygote reports once more, and ends, when it gets no listener. */
+static bool refused(struct stubs *s, struct sbx_err *err)
+{
+	return stubs_report(s, 0, err) == 0 && s->report.listener_err;
+}
+
 static int take_listener(struct platform *p, struct sbx_err *err)
 {
 	struct stubs *s = &p->stubs;
@@ -33,22 +52,21 @@ static int take_listener(struct platform *p, struct sbx_err *err)
 	int r = proc_born(proc, s->zygote_pid);
 
 	if (r < 0)
-		return sbx_fail(err, r, "zygote");
+		return refused(s, err) ? unavailable(err, s->report.listener_err) : sbx_fail(err, r, "zygote");
 	/* The zygote wrote its report just before seccomp(2); it gets number BOOT_LISTENER. */
 	for (int i = 0; i < LISTENER_TRIES; i++) {
 		fd = HOSTCALL(SYS_pidfd_getfd, proc->pidfd, BOOT_LISTENER, 0);
-		if (fd != -EBADF)
+		if (fd != -EBADF || (i % 64 == 63 && refused(s, err)))
 			break;
-		if (i % 64 == 63 && stubs_report(s, 0, err) == 0 && s->report.listener_err)
-			return sbx_fail(err, s->report.listener_err, "%s",
-					s->report.listener_err == -EBUSY
-						? "another supervisor already has a seccomp listener here"
-						: "seccomp listener");
 		if (i < LISTENER_SPINS)
 			sched_yield();
 		else
 			usleep(100);
 	}
+	if (fd < 0 && (s->report.listener_err || refused(s, err)))
+		return unavailable(err, s->report.listener_err);
+	if (fd == -EPERM || fd == -ENOSYS)
+		return unavailable(err, (int)fd);
 	if (fd < 0)
 		return sbx_fail(err, (int)fd, "pidfd_getfd");
 	p->listener = (int)fd;
@@ -140,6 +158,16 @@ static int bring_up(struct platform *p, struct sbx_err *err)
 	return r < 0 ? r : prepare_zygote(p, err);
 }
 
+static int refuse_race(struct sbx_err *err)
+{
+	char why[128];
+
+	if (!host_notif_race(why, sizeof(why)))
+		return 0;
+	sbx_fail(err, 0, "%s", why);
+	return err->code = PLATFORM_UNAVAILABLE;
+}
+
 int unotify_start(const struct platform_config *cfg, const struct platform_up *up, void *arg,
 		  struct platform **ret, struct sbx_err *err)
 {
@@ -152,7 +180,9 @@ int unotify_start(const struct platform_config *cfg, const struct platform_up *u
 	}
 	p->up = up;
 	p->up_arg = arg;
-	r = bring_up(p, err);
+	r = cfg->automatic ? refuse_race(err) : 0;
+	if (r == 0)
+		r = bring_up(p, err);
 	stubs_started(&p->stubs);
 	if (r < 0) {
 		unotify_destroy(p);

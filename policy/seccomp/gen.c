@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "policy/seccomp/rows.h"
 
-static const struct seccomp_table *const tables[] = { &seccomp_sbx, &seccomp_sentry,
+static const struct seccomp_table *const tables[] = { &seccomp_sbx, &seccomp_sentry, &seccomp_sentry_ptrace,
 	                                              &seccomp_sentry_kvm, &seccomp_gofer };
 
 static int add_rows(scmp_filter_ctx ctx, const struct seccomp_table *t)

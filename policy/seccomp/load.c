@@ -20,6 +20,7 @@
 static const struct sock_fprog filters[][2] = {
 	[FILTER_SBX] = FILTER(sbx),
 	[FILTER_SENTRY] = FILTER(sentry),
+	[FILTER_SENTRY_PTRACE] = FILTER(sentry_ptrace),
 	[FILTER_SENTRY_KVM] = FILTER(sentry_kvm),
 	[FILTER_GOFER] = FILTER(gofer),
 };

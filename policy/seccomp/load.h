@@ -8,7 +8,14 @@
 
 #include "base/macros.h"
 
-enum seccomp_filter_id { FILTER_SBX, FILTER_SENTRY, FILTER_SENTRY_KVM, FILTER_GOFER, FILTER_COUNT };
+enum seccomp_filter_id {
+	FILTER_SBX,
+	FILTER_SENTRY, /* on platform unotify */
+	FILTER_SENTRY_PTRACE,
+	FILTER_SENTRY_KVM,
+	FILTER_GOFER,
+	FILTER_COUNT
+};
 
 /*
  * Puts all threads of the process under a filter. no_new_privs must be set. @log: calls outside the

@@ -45,7 +45,7 @@ struct seccomp_table {
 	const struct seccomp_table *also; /* its rows too; or NULL */
 };
 
-extern const struct seccomp_table seccomp_sentry, seccomp_sentry_kvm, seccomp_sentry_common,
+extern const struct seccomp_table seccomp_sentry, seccomp_sentry_ptrace, seccomp_sentry_kvm, seccomp_sentry_common,
         seccomp_gofer, seccomp_sbx;
 
 #ifdef SBX_SANITIZED

@@ -9,15 +9,17 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 
 #include "base/macros.h"
 #include "policy/seccomp/rows.h"
 
 #define CONTROL_FD 3
 #define GOFER_FD 4
+#define PTRACE_SOCK_FD 99
 
-/* traps and guest memory, platform unotify */
-static const struct seccomp_row rows[] = {
+/* platform unotify */
+static const struct seccomp_row unotify_rows[] = {
 	ROW_IF(ioctl, "platform/unotify/listener.c: receive", 1,
 	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_RECV)),
 	ROW_IF(ioctl, "platform/unotify/listener.c: answer", 1,
@@ -26,36 +28,63 @@ static const struct seccomp_row rows[] = {
 	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ID_VALID)),
 	ROW_IF(ioctl, "platform/unotify/listener.c: inject a mapping's fd", 1,
 	       ARG(1, EQ, SECCOMP_IOCTL_NOTIF_ADDFD)),
+	ROW_IF(tgkill, "platform/unotify/run.c: kick", 1, ARG(2, EQ, SIGUSR2)),
+	ROW(pidfd_open, "platform/unotify/proc.c: a new stub"),
+	ROW(epoll_pwait, "platform/unotify/deathwatch.c"),
+};
+
+#define REQUEST(name, reason) ROW_IF(ptrace, "platform/ptrace/" reason, 1, ARG(0, EQ, name))
+
+/* Requests to threads that are traced already: none attaches to another, and nothing but the zygote was ever attached
+ * to, so what is traced is a clone of it. */
+static const struct seccomp_row ptrace_rows[] = {
+	REQUEST(PTRACE_SYSEMU, "tracee.c: go on with guest code"),
+	REQUEST(PTRACE_CONT, "order.c: make a host call"),
+	REQUEST(PTRACE_SINGLESTEP, "fault.c: into the handler"),
+	REQUEST(PTRACE_GETREGS, "tracee.c: at every stop"),
+	REQUEST(PTRACE_SETREGS, "tracee.c: registers"),
+	REQUEST(PTRACE_POKEUSER, "run.c: a result"),
+	REQUEST(PTRACE_GETREGSET, "tracee.c: FPU state"),
+	REQUEST(PTRACE_SETREGSET, "tracee.c: FPU state"),
+	REQUEST(PTRACE_GETSIGINFO, "event.c: what fault it was"),
+	REQUEST(PTRACE_GETEVENTMSG, "event.c: the number of a child"),
+	REQUEST(PTRACE_GET_SYSCALL_INFO, "event.c: 32-bit calls"),
+	REQUEST(PTRACE_INTERRUPT, "run.c: stop a guest thread"),
+	ROW(sched_setaffinity, "platform/ptrace/affinity.c: itself and stubs"),
+	ROW_IF(sendmsg, "platform/ptrace/fds.c: files to be mapped", 1, ARG(0, EQ, PTRACE_SOCK_FD)),
+};
+
+/* platforms of stubs: guest memory, the end of guests */
+static const struct seccomp_row stub_rows[] = {
 	ROW(process_vm_readv,
 	    "platform/stub/mem.c; Landlock and the user namespace bound its reach to stubs"),
 	ROW(process_vm_writev, "platform/stub/mem.c; platform/unotify/order.c"),
-	ROW_IF(tgkill, "platform/unotify/run.c: kick", 1, ARG(2, EQ, SIGUSR2)),
 	ROW_IF(tgkill, "platform/stub/leader.c: wake the leader", 1, ARG(2, EQ, SIGUSR1)),
 	ROW_IF(tgkill, "a stub that does not obey", 1, ARG(2, EQ, SIGKILL)),
-	ROW_IF(kill, "platform/unotify/event.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
-	ROW_IF(pidfd_send_signal, "platform/unotify/proc.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
+	ROW_IF(kill, "platform/unotify/event.c, platform/ptrace/proc.c: end a stub", 1, ARG(1, EQ, SIGKILL)),
+	ROW_IF(pidfd_send_signal, "platform/unotify/proc.c, platform/stub/spawn.c: end a stub", 1,
+	       ARG(1, EQ, SIGKILL)),
 	ROW_IF(rt_sigaction, "platform/stub/leader.c: the wake signal", 1,
 	       ARG(0, EQ, SIGUSR1)),
-	ROW(pidfd_open, "platform/unotify/proc.c: a new stub"),
-	ROW(wait4, "platform/stub/spawn.c: the end"),
+	ROW(wait4, "platform/stub/spawn.c: the end; platform/ptrace/event.c"),
 	ROW(getpid, "platform/stub/leader.c"),
 	ROW(gettid, "platform/stub/leader.c"),
 	ROW(rt_sigreturn, "platform/stub/leader.c: the wake signal"),
-	ROW(rt_sigprocmask, "platform/unotify; base/host/thread.c"),
+	ROW(rt_sigprocmask, "platform; base/host/thread.c"),
 };
 
-const struct seccomp_table seccomp_sentry = { "sentry", rows, ARRAY_SIZE(rows), &seccomp_sentry_common };
+static const struct seccomp_table stubs = { "sentry_stubs", stub_rows, ARRAY_SIZE(stub_rows), &seccomp_sentry_common };
+const struct seccomp_table seccomp_sentry = { "sentry", unotify_rows, ARRAY_SIZE(unotify_rows), &stubs };
+const struct seccomp_table seccomp_sentry_ptrace = { "sentry_ptrace", ptrace_rows, ARRAY_SIZE(ptrace_rows), &stubs };
 
 /* whatever the platform */
 static const struct seccomp_row common_rows[] = {
 	/* waiting */
 	ROW(epoll_wait, "base/host/epoll.c"),
-	ROW(epoll_pwait, "platform/unotify/deathwatch.c"),
 	ROW(epoll_ctl, "base/host/epoll.c; platform/unotify/deathwatch.c"),
-	ROW(timerfd_settime, "base/host/epoll.c; platform/unotify/deathwatch.c"),
+	ROW(timerfd_settime, "base/host/epoll.c; platform/unotify/deathwatch.c; platform/ptrace/affinity.c"),
 	ROW(poll, "base/host/hostio.c; platform/unotify/listener.c"),
 	ROW(futex, "base/lock.c; pthread_join"),
-	ROW(sched_yield, "platform/unotify/start.c"),
 	ROW(clock_nanosleep, "platform/unotify: short waits"),
 	ROW(nanosleep, "platform/unotify: short waits"),
 	ROW(restart_syscall, "a wait that was stopped and continued"),

@@ -126,7 +126,10 @@ int sigframe_push(struct task *t, const struct linux_sigaction *act,
 	ssize_t fpu_size = fetch_fpu(t);
 	uaddr_t frame, fpstate;
 	size_t fpu_off;
+	int r;
 
+	if (fpu_size == -ESRCH)
+		return -ESRCH;
 	if (fpu_size < 0 || !(act->flags & LINUX_SA_RESTORER) ||
 	    !place_frame(t, act->flags, regs->rsp, (size_t)fpu_size, &frame, &fpstate))
 		return -EFAULT;
@@ -144,9 +147,11 @@ int sigframe_push(struct task *t, const struct linux_sigaction *act,
 	f->uc.uc_sigmask = saved_mask;
 	f->info = *info;
 	memcpy(frame_buf + fpu_off, fpu_buf, (size_t)fpu_size);
-	if (copy_out(t, frame, frame_buf, fpu_off + (size_t)fpu_size) < 0 ||
-	    kernel.plat->ctx_fpu_set(t->ctx, NULL, 0) < 0)
-		return -EFAULT;
+	if (copy_out(t, frame, frame_buf, fpu_off + (size_t)fpu_size) < 0)
+		return user_memory_gone(t) ? -ESRCH : -EFAULT;
+	r = kernel.plat->ctx_fpu_set(t->ctx, NULL, 0);
+	if (r < 0)
+		return r == -ESRCH ? r : -EFAULT;
 	usual_fpu_size = (size_t)fpu_size;
 	if ((uint32_t)t->altstack_flags & LINUX_SS_AUTODISARM) {
 		t->altstack_sp = t->altstack_size = 0;

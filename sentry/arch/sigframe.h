@@ -14,7 +14,7 @@ struct linux_stack;
 struct task;
 
 /* Pushes a frame for the handler and points @regs at it; @saved_mask is what sigreturn restores. 0,
- * or -EFAULT when the stack cannot take it (then SIGSEGV). */
+ * -EFAULT when the stack cannot take it (then SIGSEGV), or -ESRCH: the context is dead. */
 int sigframe_push(struct task *t, const struct linux_sigaction *act,
 		  const struct linux_siginfo *info, uint64_t saved_mask, struct gregs *regs);
 /* Undoes it for rt_sigreturn: fills @regs and *mask, restores FPU state and altstack; -EFAULT for a

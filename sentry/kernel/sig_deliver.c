@@ -112,7 +112,10 @@ static int push_handler(struct delivery *d, int sig, const struct linux_sigactio
 
 	if (r < 0)
 		return r;
-	if (sigframe_push(t, act, info, saved, &d->regs) < 0) {
+	r = sigframe_push(t, act, info, saved, &d->regs);
+	if (r == -ESRCH)
+		return r;
+	if (r < 0) {
 		frame_failed(t, sig);
 		return 0;
 	}

@@ -56,6 +56,13 @@ int copy_out(struct task *t, uaddr_t dst, const void *src, size_t n)
 	return r == (ssize_t)n ? 0 : -EFAULT;
 }
 
+bool user_memory_gone(struct task *t)
+{
+	char c;
+
+	return t->mm && kernel.plat->read(mm_aspace(t->mm), 0, &c, sizeof(c)) == -ESRCH;
+}
+
 ssize_t copy_in_str(struct task *t, uaddr_t src, char *dst, size_t cap)
 {
 	size_t done = 0, want = STR_CHUNK;

@@ -6,6 +6,7 @@
 #ifndef SBX_SENTRY_KERNEL_UACCESS_H
 #define SBX_SENTRY_KERNEL_UACCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,5 +30,8 @@ MUST_CHECK ssize_t copy_in_str(struct task *t, uaddr_t src, char *dst, size_t ca
 
 /* Zeroes guest memory. */
 MUST_CHECK int clear_user(struct task *t, uaddr_t dst, size_t n);
+
+/* The host took the process away: what looks like a bad address is the end, which will be told (TRAP_EXITED). */
+bool user_memory_gone(struct task *t);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program does that knows how the unotify platform works: it jumps into the shim, forges its reports, races its
- * orders. Only makes sense inside sbx. Each case runs in a child; what may become of it is in the table. The parent,
- * and a bystander that counts, must go on.
+ * What a program does that knows how the platforms of stubs work: it jumps into the shim, forges its reports, races its
+ * orders. The first argument "traced" tells that platform ptrace is below. Only makes sense inside sbx. Each case runs
+ * in a child; what may become of it is in the table. The parent, and a bystander that counts, must go on.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -577,6 +577,66 @@ static void io_port(void)
 	__asm__ volatile("in $0x80, %%al" : : : "eax");
 }
 
+/* A traced stub's orders: the breakpoint behind them is nobody's signal but ours. */
+static void once_forged(void)
+{
+	jump(sites()->once, SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+static volatile sig_atomic_t traps;
+
+static void on_trap(int sig)
+{
+	traps++;
+}
+
+/* Single-steps itself over system calls: each is made once, and the steps go on behind it. */
+static void single_step(void)
+{
+	struct sigaction sa = { .sa_handler = on_trap };
+	long pid = getpid(), got[2];
+
+	CHECK(sigaction(SIGTRAP, &sa, NULL) == 0);
+	__asm__ volatile("pushf\n"
+			 "orq $0x100, (%%rsp)\n"
+			 "popf\n"
+			 "mov $39, %%eax\n"
+			 "syscall\n"
+			 "mov %%rax, %0\n"
+			 "mov $39, %%eax\n"
+			 "syscall\n"
+			 "mov %%rax, %1\n"
+			 "pushf\n"
+			 "andq $~0x100, (%%rsp)\n"
+			 "popf\n"
+			 : "=&r"(got[0]), "=&r"(got[1]) : : "rax", "rcx", "r11", "memory", "cc");
+	CHECK(got[0] == pid && got[1] == pid);
+	CHECK(traps >= 6);
+	traps = 0;
+	getppid();
+	CHECK(traps == 0);
+	__asm__ volatile("int3");
+	CHECK(traps == 1);
+}
+
+/* Selectors of its own choice, kept or not: calls, threads and children go on. */
+static void segments(void)
+{
+	static const uint16_t sel[] = { 0, 3, 0x2b };
+	int st;
+
+	for (unsigned i = 0; i < sizeof(sel) / sizeof(sel[0]); i++) {
+		pid_t pid;
+
+		__asm__ volatile("mov %0, %%ds; mov %0, %%es; mov %0, %%gs" : : "r"((uint32_t)sel[i]));
+		CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED);
+		pid = fork();
+		if (pid == 0)
+			_exit(getppid() > 0 ? 7 : 8);
+		CHECK(pid > 0 && waitpid(pid, &st, 0) == pid && WIFEXITED(st) && WEXITSTATUS(st) == 7);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -627,6 +687,9 @@ static const struct {
 	{ "wild_rsp", wild_rsp, EXPECT_SIG },
 	{ "privileged", privileged, EXPECT_SIG },
 	{ "io_port", io_port, EXPECT_SIG },
+	{ "once_forged", once_forged, EXPECT_KILL },
+	{ "single_step", single_step, EXPECT_OK },
+	{ "segments", segments, EXPECT_OK },
 };
 
 static volatile unsigned long *counter; /* of the bystander */
@@ -675,8 +738,13 @@ static bool end_of(pid_t pid, bool spins, int *st)
 	}
 }
 
+/* On platform ptrace the shim is code like any other: to lie with its calls is to make calls of one's own. */
+static bool traced;
+
 static bool as_expected(int st, unsigned expect)
 {
+	if (traced && (expect & EXPECT_KILL))
+		expect |= EXPECT_SIG | EXPECT_OK;
 	if (WIFEXITED(st))
 		return WEXITSTATUS(st) == 0 && (expect & EXPECT_OK);
 	if (WTERMSIG(st) == SIGKILL)
@@ -689,6 +757,11 @@ int main(int argc, char **argv)
 	unsigned n = 0, failed = 0;
 	pid_t by;
 
+	if (argc > 1 && !strcmp(argv[1], "traced")) {
+		traced = true;
+		argc--;
+		argv++;
+	}
 	if (argc > 1 && !strcmp(argv[1], "spin"))
 		blocked_spins();
 	by = start_bystander();
@@ -700,6 +773,9 @@ int main(int argc, char **argv)
 		int st = 0;
 
 		if (argc > 1 && strcmp(argv[1], cases[i].name))
+			continue;
+		/* Without the shim these are a guest that kills all of its own, and a fork bomb. */
+		if (traced && (cases[i].fn == order_kill || cases[i].fn == blocked_traps))
 			continue;
 		pid = fork();
 		if (pid == 0) {

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/host/notif.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/ref.h"
@@ -17,6 +18,21 @@ struct item {
 	int v;
 	struct list node;
 };
+
+static void test_notif_race(void)
+{
+	static const struct { const char *release; bool race; } cases[] = {
+		{ "6.12.52", true }, { "6.12.53", false }, { "6.12.40-cloud", true }, { "6.6.111", true },
+		{ "6.6.112", false }, { "6.1.155", true }, { "6.17.2", true }, { "6.18.44", false },
+		{ "7.0.1", false }, { "6.8.0-86-generic", false }, { "6.1.0-40-amd64", false }, { "", false },
+		{ "5.15.100", false }, { "nonsense", false },
+	};
+	char why[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		tap_eq(host_notif_race_in(cases[i].release, why, sizeof(why)), cases[i].race, "race of '%s'",
+		       cases[i].release);
+}
 
 static void test_list(void)
 {
@@ -104,6 +120,7 @@ static void test_wire(void)
 int main(void)
 {
 	test_list();
+	test_notif_race();
 	test_hash();
 	test_err();
 	test_quote();

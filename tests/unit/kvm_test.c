@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The kvm platform under the tiny kernel of unotify_test, with the same guest programs where they do not speak of
+ * The kvm platform under the tiny kernel of stub_suite.c, with the same guest programs where they do not speak of
  * stubs. Skips where the host has no KVM.
  */
 #include <errno.h>
@@ -16,8 +16,8 @@
 #include "platform/kvm/kvm.h"
 #include "platform/kvm/monitor.h"
 #include "tests/lib/tap.h"
-#include "tests/unit/unotify_guest.h"
-#include "tests/unit/unotify_kernel.h"
+#include "tests/unit/stub_guest.h"
+#include "tests/unit/stub_kernel.h"
 
 extern const char guest_image[], guest_image_end[];
 

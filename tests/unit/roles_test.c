@@ -2,10 +2,12 @@
 /* What a role has given up once it is steady: looked at from outside, and by trying. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,6 +131,27 @@ static void act_kill_term(int in)
 	kill(getppid(), SIGTERM);
 }
 
+static void act_getregs(int in)
+{
+	wait_for_go(in);
+	ptrace(PTRACE_GETREGS, 1, NULL, NULL);
+}
+
+static void act_attach(int in)
+{
+	wait_for_go(in);
+	ptrace(PTRACE_SEIZE, 1, NULL, NULL);
+}
+
+static void act_affinity(int in)
+{
+	cpu_set_t set;
+
+	wait_for_go(in);
+	CPU_ZERO(&set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
 static bool killed(enum role role, void (*act)(int in))
 {
 	struct child c;
@@ -141,10 +164,21 @@ static bool killed(enum role role, void (*act)(int in))
 
 #endif
 
+static void set_platform(const char *name)
+{
+	const struct policy_options o = { .platform = name };
+
+	policy_set_options(&o);
+}
+
 static void test_sentry(void)
 {
 	struct child c;
 
+	start(&c, ROLE_SENTRY, act_nothing);
+	tap_ok(c.error < 0, "without a platform there is no last stage");
+	DISCARD(finish(&c));
+	set_platform("unotify");
 	start(&c, ROLE_SENTRY, act_nothing);
 	tap_eq(c.error, 0, "the sentry enters its last stage");
 	tap_ok(status_line(c.pid, "CapEff:\t0000000000000000"), "no capability");
@@ -170,6 +204,13 @@ static void test_sentry(void)
 	tap_ok(killed(ROLE_SENTRY, act_socket), "socket kills it");
 	tap_ok(killed(ROLE_SENTRY, act_fork), "fork kills it");
 	tap_ok(killed(ROLE_SENTRY, act_kill_term), "a signal other than SIGKILL kills it");
+	tap_ok(killed(ROLE_SENTRY, act_getregs), "ptrace kills it on platform unotify");
+	tap_ok(killed(ROLE_SENTRY, act_affinity), "sched_setaffinity too");
+	set_platform("ptrace");
+	tap_ok(!killed(ROLE_SENTRY, act_getregs), "on platform ptrace it may ask its tracees");
+	tap_ok(killed(ROLE_SENTRY, act_attach), "but attaching to another process kills it");
+	tap_ok(killed(ROLE_SENTRY, act_open), "and open does");
+	set_platform("unotify");
 #endif
 	start(&c, ROLE_SENTRY, act_malloc);
 	tap_eq(finish(&c), 0, "malloc works");

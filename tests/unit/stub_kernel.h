@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tiny kernel of unotify_test: what the guest programs of unotify_guest.c need, and counters. */
-#ifndef SBX_TESTS_UNIT_UNOTIFY_KERNEL_H
-#define SBX_TESTS_UNIT_UNOTIFY_KERNEL_H
+/* The tiny kernel of stub_suite.c: what the guest programs of stub_guest.c need, and counters. */
+#ifndef SBX_TESTS_UNIT_STUB_KERNEL_H
+#define SBX_TESTS_UNIT_STUB_KERNEL_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ struct tiny_kernel {
 
 extern struct tiny_kernel tk;
 extern const struct platform_up tk_up;
-extern const struct platform_ops *ops; /* unotify's, unless the test says otherwise */
+extern const struct platform_ops *ops; /* under test */
 
 void tk_reset(void);
 /* A fresh context with a program, not yet run. 0 or -errno. */

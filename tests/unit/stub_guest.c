@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Guest programs of unotify_test, freestanding; one flat image at GUEST_CODE. Entered with the program and its
+/* Guest programs of stub_suite.c, freestanding; one flat image at GUEST_CODE. Entered with the program and its
  * argument. */
 #include <asm/unistd.h>
 #include <stdint.h>
 
 #include "platform/stub/hostcall.h"
 #include "platform/stub/layout.h"
-#include "tests/unit/unotify_guest.h"
+#include "tests/unit/stub_guest.h"
 
 #define ARCH_SET_FS 0x1002
 #define ARCH_GET_FS 0x1003

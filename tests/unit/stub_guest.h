@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What unotify_test and its guest programs agree upon. */
-#ifndef SBX_TESTS_UNIT_UNOTIFY_GUEST_H
-#define SBX_TESTS_UNIT_UNOTIFY_GUEST_H
+/* What stub_suite.c and its guest programs agree upon. */
+#ifndef SBX_TESTS_UNIT_STUB_GUEST_H
+#define SBX_TESTS_UNIT_STUB_GUEST_H
 
-#define GUEST_CODE  0x400000 /* the image, see unotify_guest.ld */
+#define GUEST_CODE  0x400000 /* the image, see stub_guest.ld */
 #define GUEST_IMAGE 0x80000
 #define GUEST_STACK 0x800000
 #define GUEST_STACK_SIZE 0x20000

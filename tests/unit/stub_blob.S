@@ -2,7 +2,7 @@
 	.section .rodata
 	.globl	guest_image, guest_image_end
 guest_image:
-	.incbin	"tests/unit/unotify_guest.bin"
+	.incbin	"tests/unit/stub_guest.bin"
 guest_image_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/unit/unotify_kernel.h"
+#include "tests/unit/stub_kernel.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/lib/tap.h"
-#include "tests/unit/unotify_guest.h"
+#include "tests/unit/stub_guest.h"
 
 struct gtask {
 	struct vcpu_ctx *ctx;
@@ -20,7 +20,7 @@ struct gtask {
 };
 
 struct tiny_kernel tk;
-const struct platform_ops *ops = &unotify_platform_ops;
+const struct platform_ops *ops;
 static struct gtask tasks[MAX_TASKS];
 static int n_groups, high_task;
 

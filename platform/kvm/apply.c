@@ -9,37 +9,7 @@
 
 #include "platform/kvm/fault.h"
 #include "platform/kvm/machine.h"
-
-#define PROT_ALL (PROT_READ | PROT_WRITE | PROT_EXEC)
-
-static bool range_ok(uaddr_t addr, uint64_t len)
-{
-	uint64_t end;
-
-	if (len == 0 || ((addr | len) & (PAGE_SIZE - 1)) || __builtin_add_overflow(addr, len, &end))
-		return false;
-	return end <= GUEST_TASK_SIZE && (end <= PLATFORM_RESERVED_START || addr >= PLATFORM_RESERVED_END);
-}
-
-static bool op_ok(const struct aspace_op *op)
-{
-	/* A remap of length 0 duplicates shared memory, as mremap(2) does. */
-	bool dup = op->op == ASPACE_REMAP && op->len == 0;
-
-	if (!range_ok(op->addr, dup ? PAGE_SIZE : op->len) || (op->prot & ~PROT_ALL))
-		return false;
-	switch (op->op) {
-	case ASPACE_MAP:
-		return op->fd < 0 || !(op->offset & (PAGE_SIZE - 1));
-	case ASPACE_REMAP:
-		return range_ok(op->new_addr, op->new_len);
-	case ASPACE_UNMAP:
-	case ASPACE_PROTECT:
-	case ASPACE_ADVISE:
-		return true;
-	}
-	return false;
-}
+#include "platform/stub/mmop.h"
 
 /* Takes out all of [start, end), which needs two spares. */
 static void unmap(struct kgather *g, uaddr_t start, uaddr_t end)
@@ -382,7 +352,7 @@ static int advise_dontneed(struct aspace *as, uaddr_t start, uaddr_t end)
 
 void kvm_aspace_cut(struct aspace *as, uaddr_t addr, uint64_t len)
 {
-	if (range_ok(addr, len))
+	if (mmop_range_ok(addr, len))
 		(void)advise_dontneed(as, addr, addr + len);
 }
 
@@ -457,7 +427,7 @@ int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsi
 	if (done)
 		*done = 0;
 	for (i = 0; i < n; i++)
-		if (!op_ok(&ops[i]))
+		if (!mmop_ok(&ops[i]))
 			return -EINVAL;
 	for (i = 0; i < n && r == 0; i++) {
 		r = apply_one(as, &ops[i]);

@@ -30,7 +30,6 @@
 #define XCR0_ALLOWED 0xe7ull /* x87, SSE, AVX, AVX-512: what fits the area without asking */
 #define XCR0_AVX     4ull
 #define XCR0_AVX512  0xe0ull
-#define XSAVE_LEGACY 576u
 
 #define MSR_STAR    0xc0000081u
 #define MSR_LSTAR   0xc0000082u
@@ -77,12 +76,12 @@ static bool cpuid_filter(struct platform *p, struct kvm_cpuid_entry2 *e)
 		return false;
 	case 0xd:
 		if (e->index == 0) {
-			e->eax &= (uint32_t)p->xcr0;
+			e->eax &= (uint32_t)p->fpu.xfeatures;
 			e->edx = 0;
-			e->ecx = p->xsave_size;
+			e->ecx = p->fpu.size;
 		} else if (e->index == 1) {
 			e->ecx = e->edx = 0; /* supervisor states */
-		} else if (e->index >= 64 || !(p->xcr0 >> e->index & 1)) {
+		} else if (e->index >= 64 || !(p->fpu.xfeatures >> e->index & 1)) {
 			return false;
 		}
 		break;
@@ -99,26 +98,26 @@ static bool cpuid_filter(struct platform *p, struct kvm_cpuid_entry2 *e)
 static void find_xstate(struct platform *p)
 {
 	const struct kvm_cpuid_entry2 *d = cpuid_find(p, 0xd, 0);
+	uint32_t size = FPU_HEADER, mxcsr_mask;
+	uint64_t xcr0;
 	uint8_t fx[512] __attribute__((aligned(16)));
 
-	p->xcr0 = d ? ((uint64_t)d->edx << 32 | d->eax) & XCR0_ALLOWED : 3;
-	if (!(p->xcr0 & XCR0_AVX))
-		p->xcr0 &= 3;
-	if ((p->xcr0 & XCR0_AVX512) != XCR0_AVX512)
-		p->xcr0 &= ~XCR0_AVX512;
-	p->xcr0 |= 3;
-	p->xsave_size = XSAVE_LEGACY;
+	xcr0 = d ? ((uint64_t)d->edx << 32 | d->eax) & XCR0_ALLOWED : 3;
+	if (!(xcr0 & XCR0_AVX))
+		xcr0 &= 3;
+	if ((xcr0 & XCR0_AVX512) != XCR0_AVX512)
+		xcr0 &= ~XCR0_AVX512;
+	xcr0 |= 3;
 	for (uint32_t i = 2; i < 63; i++) {
-		const struct kvm_cpuid_entry2 *e = p->xcr0 >> i & 1 ? cpuid_find(p, 0xd, i) : NULL;
+		const struct kvm_cpuid_entry2 *e = xcr0 >> i & 1 ? cpuid_find(p, 0xd, i) : NULL;
 
-		if (e && e->eax + e->ebx > p->xsave_size && e->eax + e->ebx <= KVM_XSAVE_AREA)
-			p->xsave_size = e->eax + e->ebx;
+		if (e && e->eax + e->ebx > size && e->eax + e->ebx <= KVM_XSAVE_AREA - FPU_MAGIC2_SIZE)
+			size = e->eax + e->ebx;
 	}
 	memset(fx, 0, sizeof(fx));
 	__asm__ volatile("fxsave64 %0" : "=m"(fx));
-	memcpy(&p->mxcsr_mask, fx + 28, sizeof(p->mxcsr_mask));
-	if (!p->mxcsr_mask)
-		p->mxcsr_mask = 0xffbf;
+	memcpy(&mxcsr_mask, fx + 28, sizeof(mxcsr_mask));
+	fpu_layout_init(&p->fpu, size, xcr0, mxcsr_mask);
 }
 
 static int cpuid_init(struct platform *p, struct sbx_err *err)
@@ -317,7 +316,7 @@ static bool tsc_is_host(const struct kvcpu *c)
 
 int kvcpu_open(struct platform *p, int vm_fd, struct kvcpu *c, struct sbx_err *err)
 {
-	struct kvm_xcrs x = { .nr_xcrs = 1, .xcrs = { { .xcr = 0, .value = p->xcr0 } } };
+	struct kvm_xcrs x = { .nr_xcrs = 1, .xcrs = { { .xcr = 0, .value = p->fpu.xfeatures } } };
 	long r = HOSTCALL(SYS_ioctl, vm_fd, KVM_CREATE_VCPU, c->idx);
 
 	c->p = p;

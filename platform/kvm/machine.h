@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/lock.h"
 #include "platform/kvm/kvm_priv.h"
+#include "platform/stub/fpu.h"
 
 #define KVM_VCPUS_MAX   16u
 #define KVM_CPUID_MAX   200u
@@ -100,9 +101,7 @@ struct platform {
 	bool tsc_is_host;       /* the guest's time stamp counter is the host's */
 	bool syscall_cpl3;      /* syscall leaves CPL 3: its end is a page fault at the entry */
 	size_t run_size;
-	uint64_t xcr0;
-	uint32_t xsave_size;    /* of the user's standard area for xcr0 */
-	uint32_t mxcsr_mask;
+	struct fpu_layout fpu;  /* of the user's standard area; xfeatures is XCR0 */
 	unsigned phys_bits;
 	struct {
 		uint32_t nent, pad;

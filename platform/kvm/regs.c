@@ -23,15 +23,10 @@
 #define MSR_FS_BASE 0xc0000100u
 #define MSR_GS_BASE 0xc0000101u
 
-#define FP_MAGIC1 0x46505853u
-#define FP_MAGIC2 0x46505845u
 #define FP_CWD    0
 #define FP_SWD    2
 #define FP_MXCSR  24
-#define FP_SW     464 /* sw_reserved */
-#define FP_LEGACY 512u
 #define FP_HEADER 512
-#define FP_BODY   576u
 #define XFEATURES_LEGACY 3ull
 
 struct base_msrs { /* as struct kvm_msrs */
@@ -42,18 +37,6 @@ struct base_msrs { /* as struct kvm_msrs */
 void kregs_sanitise(struct kvm_regs *r)
 {
 	r->rflags = (r->rflags & RFLAGS_USER) | RFLAGS_FIXED;
-}
-
-static void initial_state(const struct platform *p, uint8_t *fp)
-{
-	const uint16_t cwd = 0x37f;
-	const uint32_t mxcsr[2] = { 0x1f80, p->mxcsr_mask };
-	const uint64_t bv = XFEATURES_LEGACY;
-
-	memset(fp, 0, KVM_XSAVE_AREA);
-	memcpy(fp + FP_CWD, &cwd, sizeof(cwd));
-	memcpy(fp + FP_MXCSR, mxcsr, sizeof(mxcsr));
-	memcpy(fp + FP_HEADER, &bv, sizeof(bv));
 }
 
 static int broken(const struct kvcpu *cpu, const char *why)
@@ -93,6 +76,17 @@ int kctx_bases(struct kctx *c)
 	return 0;
 }
 
+/*
+ * Intel's processors with five levels of page tables take bases of 57 bits by wrfsbase whatever the mode, and many
+ * versions of KVM do not give them back. Another as useless serves: of the upper half, where a guest can touch nothing.
+ */
+static uint64_t base_canonical(uint64_t base)
+{
+	uint64_t top = base >> 47;
+
+	return top == 0 || top == 0x1ffff ? base : base | 0xffff800000000000ull;
+}
+
 static int bases_store(struct kvcpu *cpu, struct kctx *c)
 {
 	struct base_msrs m = {
@@ -100,8 +94,12 @@ static int bases_store(struct kvcpu *cpu, struct kctx *c)
 		.e = { { .index = MSR_FS_BASE, .data = c->fs_base }, { .index = MSR_GS_BASE, .data = c->gs_base } },
 	};
 
-	if (HOSTCALL(SYS_ioctl, cpu->fd, KVM_SET_MSRS, &m) != 2)
-		return broken(cpu, "the bases of fs and gs are refused");
+	if (HOSTCALL(SYS_ioctl, cpu->fd, KVM_SET_MSRS, &m) != 2) {
+		m.e[0].data = c->fs_base = base_canonical(c->fs_base);
+		m.e[1].data = c->gs_base = base_canonical(c->gs_base);
+		if (HOSTCALL(SYS_ioctl, cpu->fd, KVM_SET_MSRS, &m) != 2)
+			return broken(cpu, "the bases of fs and gs are refused");
+	}
 	c->bases_set = false;
 	return 0;
 }
@@ -192,24 +190,10 @@ int kvm_ctx_regs_set(struct vcpu_ctx *ctx, unsigned flags, const struct gregs *r
 	return 0;
 }
 
-static void put_software_bytes(const struct platform *p, uint8_t *fp)
-{
-	const struct {
-		uint32_t magic1, ext_size;
-		uint64_t xfeatures;
-		uint32_t size, pad[7];
-	} sw = { FP_MAGIC1, p->xsave_size + (uint32_t)sizeof(uint32_t), p->xcr0, p->xsave_size, { 0 } };
-	const uint32_t magic2 = FP_MAGIC2;
-
-	static_assert(sizeof(sw) == FP_LEGACY - FP_SW, "the software bytes of the FPU area");
-	memcpy(fp + FP_SW, &sw, sizeof(sw));
-	memcpy(fp + p->xsave_size, &magic2, sizeof(magic2));
-}
-
 int kvm_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len)
 {
 	struct kctx *c = kctx_of(ctx);
-	const struct platform *p = c->p;
+	const struct fpu_layout *l = &c->p->fpu;
 	uint8_t *fp = buf;
 	uint64_t bv;
 	int r = stopped(c);
@@ -218,85 +202,29 @@ int kvm_ctx_fpu_get(struct vcpu_ctx *ctx, void *buf, size_t *len)
 		r = kctx_fpu_fetch(c);
 	if (r < 0)
 		return r;
-	memcpy(fp, c->xsave, p->xsave_size);
+	memcpy(fp, c->xsave, l->size);
 	memcpy(&bv, fp + FP_HEADER, sizeof(bv));
-	bv &= p->xcr0;
-	memset(fp + FP_HEADER, 0, FP_BODY - FP_HEADER);
+	bv &= l->xfeatures;
+	bv |= XFEATURES_LEGACY; /* as in the frames of Linux; KVM writes out what is initial */
+	memset(fp + FP_HEADER, 0, FPU_HEADER - FP_HEADER);
 	memcpy(fp + FP_HEADER, &bv, sizeof(bv));
-	put_software_bytes(p, fp);
-	*len = p->xsave_size + sizeof(uint32_t);
-	return 0;
-}
-
-/* Whether the bytes describe a whole XSAVE area; else only the legacy part counts, as in Linux. */
-static bool fpu_is_full(const uint8_t *fp, size_t len, uint64_t *xfeatures, size_t *size)
-{
-	struct {
-		uint32_t magic1, ext_size;
-		uint64_t xfeatures;
-		uint32_t size;
-	} sw;
-	uint32_t magic2;
-
-	memcpy(&sw, fp + FP_SW, sizeof(sw));
-	if (sw.magic1 != FP_MAGIC1 || sw.size < FP_BODY || sw.size > sw.ext_size || len < sizeof(magic2) ||
-	    sw.size > len - sizeof(magic2))
-		return false;
-	memcpy(&magic2, fp + sw.size, sizeof(magic2));
-	*xfeatures = sw.xfeatures;
-	*size = sw.size;
-	return magic2 == FP_MAGIC2;
-}
-
-/* Makes @out an area that the processor takes: -EINVAL when it cannot be. */
-static int fpu_check(const struct platform *p, const uint8_t *in, size_t len, uint8_t *out)
-{
-	uint64_t xfeatures = XFEATURES_LEGACY, header[8] = { 0 };
-	uint32_t mxcsr;
-	size_t size;
-
-	if (len < FP_LEGACY)
-		return -EINVAL;
-	memcpy(&mxcsr, in + FP_MXCSR, sizeof(mxcsr));
-	if (mxcsr & ~p->mxcsr_mask)
-		return -EINVAL;
-	initial_state(p, out);
-	if (!fpu_is_full(in, len, &xfeatures, &size)) {
-		memcpy(out, in, FP_LEGACY);
-		return 0; /* the header says x87 and SSE */
-	}
-	memcpy(header, in + FP_HEADER, sizeof(header));
-	for (unsigned i = 1; i < ARRAY_SIZE(header); i++)
-		if (header[i])
-			return -EINVAL; /* compacted, or reserved bits */
-	if (header[0] & ~p->xcr0)
-		return -EINVAL;
-	header[0] &= xfeatures;
-	if (header[0] & 1)
-		memcpy(out, in, FP_MXCSR);
-	memcpy(out + FP_MXCSR, &mxcsr, sizeof(mxcsr));
-	if (header[0] & 1)
-		memcpy(out + 32, in + 32, 128); /* st */
-	if (header[0] & 2)
-		memcpy(out + 160, in + 160, FP_SW - 160); /* xmm */
-	memcpy(out + FP_BODY, in + FP_BODY, MIN(size, (size_t)p->xsave_size) - FP_BODY);
-	header[0] |= XFEATURES_LEGACY; /* what was not there is initial in @out */
-	memcpy(out + FP_HEADER, header, sizeof(header));
+	fpu_put_software_bytes(l, fp);
+	*len = l->ext_size;
 	return 0;
 }
 
 int kvm_ctx_fpu_set(struct vcpu_ctx *ctx, const void *buf, size_t len)
 {
 	struct kctx *c = kctx_of(ctx);
-	uint8_t area[KVM_XSAVE_AREA];
+	uint8_t area[KVM_XSAVE_AREA] = { 0 };
 	int r = stopped(c);
 
 	if (r < 0)
 		return r;
 	if (len == 0)
-		initial_state(c->p, area);
+		fpu_initial(&c->p->fpu, area);
 	else
-		r = fpu_check(c->p, buf, len, area);
+		r = fpu_check(&c->p->fpu, buf, len, area);
 	if (r < 0)
 		return r;
 	memcpy(c->xsave, area, sizeof(area));

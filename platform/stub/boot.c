@@ -18,6 +18,7 @@
 #include <linux/seccomp.h>
 #include <stddef.h>
 
+#include "platform/stub/hostcall.h"
 #include "platform/stub/layout.h"
 
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
@@ -58,23 +59,7 @@ extern const char shim_handler[], shim_restorer[], site_sigret[];
 extern void shim_enter(uint64_t frame) __attribute__((noreturn));
 void boot_main(void);
 
-static inline long call6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-#define CALL(nr, ...)                   CALL_(nr, ##__VA_ARGS__, 0, 0, 0, 0, 0, 0)
-#define CALL_(nr, a, b, c, d, e, f, ...) \
-	call6((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define CALL HOSTCALL
 
 /* The compiler may ask for these two. */
 void *memset(void *dst, int c, size_t n);

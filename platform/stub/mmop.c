@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
-static bool range_ok(uaddr_t addr, uint64_t len)
+bool mmop_range_ok(uaddr_t addr, uint64_t len)
 {
 	uint64_t end;
 
@@ -19,13 +19,13 @@ bool mmop_ok(const struct aspace_op *op)
 	/* A remap of length 0 duplicates shared memory, as mremap(2) does. */
 	bool dup = op->op == ASPACE_REMAP && op->len == 0;
 
-	if (!range_ok(op->addr, dup ? PAGE_SIZE : op->len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
+	if (!mmop_range_ok(op->addr, dup ? PAGE_SIZE : op->len) || (op->prot & ~(PROT_READ | PROT_WRITE | PROT_EXEC)))
 		return false;
 	switch (op->op) {
 	case ASPACE_MAP:
 		return op->fd < 0 || !(op->offset & (PAGE_SIZE - 1));
 	case ASPACE_REMAP:
-		return range_ok(op->new_addr, op->new_len);
+		return mmop_range_ok(op->new_addr, op->new_len);
 	case ASPACE_UNMAP:
 	case ASPACE_PROTECT:
 	case ASPACE_ADVISE:

@@ -33,7 +33,7 @@ static void note(struct platform *p, const struct epoll_event *ev)
 	leader_wake(&p->leader, WAKE_DEATH);
 }
 
-static void *watcher_main(void *arg)
+static void watcher_main(void *arg)
 {
 	struct platform *p = arg;
 	struct epoll_event ev[16];
@@ -44,13 +44,11 @@ static void *watcher_main(void *arg)
 		for (long i = 0; i < n; i++)
 			note(p, &ev[i]);
 	}
-	return NULL;
 }
 
 int deathwatch_start(struct platform *p)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = KEY_TIMER };
-	sigset_t all, old;
 	int r;
 
 	p->epfd = (int)HOSTCALL(SYS_epoll_create1, EPOLL_CLOEXEC);
@@ -60,12 +58,9 @@ int deathwatch_start(struct platform *p)
 	r = (int)HOSTCALL(SYS_epoll_ctl, p->epfd, EPOLL_CTL_ADD, p->timerfd, &ev);
 	if (r < 0)
 		return r;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* the wake signal is the leader's */
-	r = pthread_create(&p->watcher, NULL, watcher_main, p);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	r = host_thread_start(&p->watcher, "sbx-watch", watcher_main, p);
 	p->watcher_up = r == 0;
-	return -r;
+	return r;
 }
 
 static void set_timer(struct platform *p, long ns)
@@ -80,7 +75,7 @@ void deathwatch_stop(struct platform *p)
 	if (p->watcher_up) {
 		__atomic_store_n(&p->quit, 1, __ATOMIC_SEQ_CST);
 		set_timer(p, 1);
-		pthread_join(p->watcher, NULL);
+		host_thread_join(&p->watcher);
 	}
 	if (p->timerfd >= 0)
 		HOSTCALL(SYS_close, p->timerfd);

@@ -19,11 +19,11 @@
 #define SBX_PLATFORM_UNOTIFY_PRIV_H
 
 #include <linux/seccomp.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/host/thread.h"
 #include "base/list.h"
 #include "base/ref.h"
 #include "platform/platform.h"
@@ -154,7 +154,7 @@ struct platform {
 	uint32_t quit;            /* atomic: the death watch is to end */
 	uint64_t *dead_bits;      /* atomic words: procs whose pidfd became readable */
 	int epfd, timerfd;
-	pthread_t watcher;
+	struct host_thread watcher;
 	bool watcher_up;
 };
 

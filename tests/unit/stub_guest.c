@@ -4,6 +4,7 @@
 #include <asm/unistd.h>
 #include <stdint.h>
 
+#include "platform/stub/hostcall.h"
 #include "platform/stub/layout.h"
 #include "tests/unit/stub_guest.h"
 
@@ -11,23 +12,7 @@
 #define ARCH_GET_FS 0x1003
 #define SIGUSR2_NR 12
 
-static inline long call6(long nr, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long ret;
-
-	__asm__ volatile("syscall"
-			 : "=a"(ret)
-			 : "0"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return ret;
-}
-
-#define CALL(nr, ...)                    CALL_(nr, ##__VA_ARGS__, 0, 0, 0, 0, 0, 0)
-#define CALL_(nr, a, b, c, d, e, f, ...) \
-	call6((nr), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+#define CALL HOSTCALL
 #define CHECK(cond, name) CALL(H_CHECK, !!(cond), name)
 
 void guest_main(long program, long arg);

@@ -25,6 +25,7 @@ static const struct seccomp_row rows[] = {
 	ROW(process_vm_writev, "base/host/map.c: ourselves, where a file may have been cut meanwhile"),
 	ROW_IF(tgkill, "platform/kvm/vcpu.c: out of the guest", 1, ARG(2, EQ, SIGUSR1)),
 	ROW(getpid, "platform/kvm/vcpu.c"),
+	ROW(sched_yield, "platform/kvm/vcpu.c: another vCPU comes out of the guest"),
 	ROW(gettid, "platform/kvm/run.c"),
 	ROW(rt_sigreturn, "platform/kvm/run.c: the kick's handler"),
 	ROW(rt_sigprocmask, "platform/kvm/run.c; base/host/thread.c"),

@@ -169,8 +169,10 @@ int kvm_machine_open(struct platform *p, struct sbx_err *err)
 	dev_kvm = -1;
 	if (HOSTCALL(SYS_ioctl, p->kvm_fd, KVM_GET_API_VERSION) != KVM_API_VERSION)
 		return sbx_fail(err, -ENOTSUP, "kvm: unknown API version");
-	if (!(check_cap(p, KVM_CAP_SYNC_REGS) & KVM_SYNC_X86_REGS) || check_cap(p, KVM_CAP_IMMEDIATE_EXIT) <= 0 ||
-	    check_cap(p, KVM_CAP_XCRS) <= 0 || check_cap(p, KVM_CAP_XSAVE) <= 0)
+	r = check_cap(p, KVM_CAP_SYNC_REGS);
+	if (r < 0 || !(r & KVM_SYNC_X86_REGS) || !(r & KVM_SYNC_X86_EVENTS) ||
+	    check_cap(p, KVM_CAP_IMMEDIATE_EXIT) <= 0 || check_cap(p, KVM_CAP_XCRS) <= 0 ||
+	    check_cap(p, KVM_CAP_XSAVE) <= 0 || check_cap(p, KVM_CAP_VCPU_EVENTS) <= 0)
 		return sbx_fail(err, -ENOTSUP, "kvm: this host's KVM is too old");
 	r = check_cap(p, KVM_CAP_XSAVE2);
 	if (r > (long)KVM_XSAVE_AREA)

@@ -14,6 +14,7 @@
  */
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "platform/kvm/kvm.h"
@@ -75,13 +76,31 @@ static bool prepare(struct kvcpu *c, gpa_t root, const struct kvm_regs *user)
 	return load;
 }
 
+/*
+ * An exception that KVM was about to deliver stays with the vCPU, which may run another context next, or the monitor. It
+ * is taken away: a fault comes again with its instruction. A debug trap does not, so it is an event.
+ */
+static void take_exception(struct kvcpu *c, struct kevent *ev)
+{
+	struct kvm_vcpu_events *s = &c->run->s.regs.events;
+
+	if (HOSTCALL(SYS_ioctl, c->fd, KVM_GET_VCPU_EVENTS, s) == 0 && s->exception.injected &&
+	    s->exception.nr == VEC_DB) {
+		ev->kind = KEV_VECTOR;
+		ev->vec = VEC_DB;
+	}
+	memset(s, 0, sizeof(*s));
+	c->run->kvm_dirty_regs |= KVM_SYNC_X86_EVENTS;
+}
+
 /* After an interrupted KVM_RUN. True: it is in the monitor on its way to a hlt, run it again. */
-static bool interrupted(struct kvcpu *c, gpa_t root, bool load, struct kvm_regs *regs)
+static bool interrupted(struct kvcpu *c, gpa_t root, bool load, struct kvm_regs *regs, struct kevent *ev)
 {
 	const struct kvm_regs *g = &c->run->s.regs.regs;
 
 	__atomic_store_n(&c->run->immediate_exit, 0, __ATOMIC_SEQ_CST);
 	if (g->rip >> 47 == 0) {
+		take_exception(c, ev);
 		*regs = *g;
 		c->cpl0 = false;
 		if (load)
@@ -158,13 +177,14 @@ void kvcpu_enter(struct kvcpu *c, gpa_t root, struct kvm_regs *regs, struct keve
 	*ev = (struct kevent){ .kind = KEV_KICKED };
 	do {
 		r = kvm_run(c);
-	} while (unlikely(r == -EINTR || r == -EAGAIN) && interrupted(c, root, load, regs));
+	} while (unlikely(r == -EINTR || r == -EAGAIN) && interrupted(c, root, load, regs, ev));
 	if (likely(r == 0 && c->run->exit_reason == KVM_EXIT_HLT)) {
 		c->cpl0 = true;
 		if (load)
 			c->cr3 = root;
 		decode(c, regs, ev);
 	} else if (r == -EFAULT && c->run->s.regs.regs.rip >> 47 == 0) {
+		take_exception(c, ev);
 		ev->kind = KEV_MEMORY;
 		*regs = c->run->s.regs.regs;
 		c->cpl0 = false;

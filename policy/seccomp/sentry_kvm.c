@@ -14,6 +14,7 @@ static const struct seccomp_row rows[] = {
 	ROW_IF(ioctl, "platform/kvm/vcpu.c: into the guest", 1, ARG(1, EQ, KVM_RUN)),
 	ROW_IF(ioctl, "platform/kvm/vcpu.c: into ring 0, and the register dump at the end", 1,
 	       ARG(1, EQ, KVM_GET_SREGS)),
+	ROW_IF(ioctl, "platform/kvm/vcpu.c: what a kick has left undone", 1, ARG(1, EQ, KVM_GET_VCPU_EVENTS)),
 	ROW_IF(ioctl, "platform/kvm/regs.c: a switch of contexts", 1, ARG(1, EQ, KVM_GET_XSAVE)),
 	ROW_IF(ioctl, "platform/kvm/regs.c: a switch of contexts", 1, ARG(1, EQ, KVM_SET_XSAVE)),
 	ROW_IF(ioctl, "platform/kvm/regs.c: the bases of fs and gs", 1, ARG(1, EQ, KVM_GET_MSRS)),

@@ -77,8 +77,8 @@ static bool prepare(struct kvcpu *c, gpa_t root, const struct kvm_regs *user)
 }
 
 /*
- * An exception that KVM was about to deliver stays with the vCPU, which may run another context next, or the monitor. It
- * is taken away: a fault comes again with its instruction. A debug trap does not, so it is an event.
+ * An exception that KVM was about to deliver stays with the vCPU, which may run another context next, or the monitor.
+ * It is taken away: a fault comes again with its instruction. A debug trap does not, so it is an event.
  */
 static void take_exception(struct kvcpu *c, struct kevent *ev)
 {

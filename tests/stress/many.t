@@ -15,7 +15,12 @@ left_behind() {
 	done
 	ls -d /tmp/*sbx* /dev/shm/*sbx* /run/*sbx* 2>/dev/null | grep -v '^/tmp/sbx-.*-[A-Za-z0-9]\{6\}$' # of tests
 	grep sbx /proc/self/mountinfo
-	find /sys/fs/cgroup -name '*sbx*' 2>/dev/null
+	# Control groups without the monitor that made them: their names tell its pid.
+	find /sys/fs/cgroup -name 'sbx-*-*-*' 2>/dev/null | while read -r g; do
+		pid=${g##*/sbx-}
+		pid=${pid#*-}
+		kill -0 "${pid%%-*}" 2>/dev/null || echo "$g"
+	done
 }
 # Helpers that were started by this script: all have us as an ancestor, or none at all.
 helpers() {
@@ -25,6 +30,7 @@ helpers() {
 		esac
 	done
 }
+run -- true >/dev/null 2>&1 </dev/null # takes away what killed ones have left
 left_behind >"$tmp/before"
 mounts=$(wc -l </proc/self/mountinfo)
 

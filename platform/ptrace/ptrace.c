@@ -17,17 +17,16 @@
  */
 #include "platform/ptrace/ptrace_priv.h"
 
-/* True while the leader runs a callback: it will look at wake_bits before it sleeps, no signal is needed. */
-static __thread bool in_callback;
-
 static void pt_info(const struct platform *p, struct platform_info *info)
 {
 	*info = p->info;
 }
 
-static void deliver(struct platform *p)
+static void deliver(void *arg)
 {
-	while (!list_empty(&p->traps) && !p->stopping) {
+	struct platform *p = arg;
+
+	while (!list_empty(&p->traps) && !p->leader.stopping) {
 		struct pctx *c = list_first_entry(&p->traps, struct pctx, trap_node);
 		struct trap trap;
 
@@ -40,58 +39,44 @@ static void deliver(struct platform *p)
 		trap = c->trap; /* the callback may resume or destroy it */
 		p->up->trap(p->up_arg, &c->base, &trap);
 	}
-}
-
-/* Work that is not a trap; rare. */
-static void run_idle(struct platform *p)
-{
 	if (p->ghosts_new)
 		pt_tell_ghosts(p);
-	if (__atomic_load_n(&p->leader.wake_bits, __ATOMIC_SEQ_CST) & WAKE_IDLE) {
-		__atomic_fetch_and(&p->leader.wake_bits, ~WAKE_IDLE, __ATOMIC_SEQ_CST);
-		p->idle_pending = true;
-	}
-	if (p->idle_pending) {
-		p->idle_pending = false;
-		p->up->idle(p->up_arg);
-	}
+}
+
+static void run_idle(void *arg)
+{
+	struct platform *p = arg;
+
+	p->up->idle(p->up_arg);
+}
+
+static bool busy(void *arg)
+{
+	const struct platform *p = arg;
+
+	return !list_empty(&p->traps) || p->ghosts_new;
+}
+
+static int pump(void *arg)
+{
+	return pt_pump(arg, NULL);
 }
 
 static int pt_run(struct platform *p)
 {
-	int r = leader_init(&p->leader, NULL);
+	static const struct leader_ops ops = { .deliver = deliver, .idle = run_idle, .busy = busy, .pump = pump };
 
-	if (r < 0)
-		return r;
-	p->stopping = false;
-	p->idle_pending = true;
-	while (!p->stopping) {
-		in_callback = true;
-		deliver(p);
-		run_idle(p);
-		in_callback = false;
-		if (p->stopping)
-			break;
-		if (!list_empty(&p->traps) || p->idle_pending || p->ghosts_new)
-			continue;
-		r = pt_pump(p, NULL);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return leader_run(&p->leader, &ops, p);
 }
 
 static void pt_stop(struct platform *p)
 {
-	p->stopping = true;
+	p->leader.stopping = true;
 }
 
 static void pt_wake(struct platform *p)
 {
-	if (in_callback)
-		__atomic_fetch_or(&p->leader.wake_bits, WAKE_IDLE, __ATOMIC_SEQ_CST);
-	else
-		leader_wake(&p->leader, WAKE_IDLE);
+	leader_request_idle(&p->leader);
 }
 
 static uaddr_t pt_vdso(const struct platform *p)

@@ -109,7 +109,6 @@ struct pctx {
 	struct host_regs regs; /* orig_rax is always -1 */
 };
 
-#define WAKE_IDLE 1u /* platform_ops.wake */
 #define WAKE_TICK 2u /* the ticker */
 
 struct platform {
@@ -135,7 +134,6 @@ struct platform {
 	struct list traps;    /* to be delivered by run(), by trap_node */
 	struct list ghosts;   /* destroyed, host thread not yet gone, by trap_node */
 	bool ghosts_new;      /* some of them have not been told */
-	bool stopping, idle_pending;
 
 	struct leader leader; /* wake_bits: WAKE_* */
 

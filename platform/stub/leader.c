@@ -76,3 +76,50 @@ void leader_wake(struct leader *l, uint32_t bit)
 	if (__atomic_fetch_or(&l->wake_bits, bit, __ATOMIC_SEQ_CST) == 0)
 		HOSTCALL(SYS_tgkill, l->pid, l->tid, WAKE_SIGNAL);
 }
+
+/* True while the leader runs a callback: it will look at wake_bits before it sleeps, no signal is needed. */
+static __thread bool in_callback;
+
+void leader_request_idle(struct leader *l)
+{
+	if (in_callback)
+		__atomic_fetch_or(&l->wake_bits, LEADER_WAKE_IDLE, __ATOMIC_SEQ_CST);
+	else
+		leader_wake(l, LEADER_WAKE_IDLE);
+}
+
+static void run_idle(struct leader *l, const struct leader_ops *ops, void *arg)
+{
+	if (__atomic_load_n(&l->wake_bits, __ATOMIC_SEQ_CST) & LEADER_WAKE_IDLE) {
+		__atomic_fetch_and(&l->wake_bits, ~LEADER_WAKE_IDLE, __ATOMIC_SEQ_CST);
+		l->idle_pending = true;
+	}
+	if (l->idle_pending) {
+		l->idle_pending = false;
+		ops->idle(arg);
+	}
+}
+
+int leader_run(struct leader *l, const struct leader_ops *ops, void *arg)
+{
+	int r = leader_init(l, NULL);
+
+	if (r < 0)
+		return r;
+	l->stopping = false;
+	l->idle_pending = true;
+	while (!l->stopping) {
+		in_callback = true;
+		ops->deliver(arg);
+		run_idle(l, ops, arg);
+		in_callback = false;
+		if (l->stopping)
+			break;
+		if (l->idle_pending || ops->busy(arg))
+			continue;
+		r = ops->pump(arg);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

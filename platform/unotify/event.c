@@ -326,8 +326,6 @@ static void take_wake_bits(struct platform *p)
 {
 	uint32_t bits = leader_take_bits(&p->leader);
 
-	if (bits & WAKE_IDLE)
-		p->idle_pending = true;
 	if (bits & WAKE_DEATH)
 		deathwatch_collect(p);
 	if (bits & WAKE_TICK)

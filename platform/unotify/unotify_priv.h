@@ -116,7 +116,6 @@ struct uctx {
 	struct hframe fr;
 };
 
-#define WAKE_IDLE  1u /* platform_ops.wake */
 #define WAKE_DEATH 2u /* dead_bits has news */
 #define WAKE_TICK  4u /* the watchdog's second has passed */
 
@@ -146,7 +145,6 @@ struct platform {
 	bool ghosts_new;          /* some of them have not been told */
 	struct list parked;       /* ctx_parked() with a notification outstanding, oldest first */
 	unsigned n_parked;
-	bool stopping, idle_pending;
 	unsigned wait_ticks;
 
 	struct leader leader;     /* wake_bits: WAKE_* */

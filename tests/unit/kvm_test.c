@@ -18,8 +18,7 @@
 #include "tests/lib/tap.h"
 #include "tests/unit/stub_guest.h"
 #include "tests/unit/stub_kernel.h"
-
-extern const char guest_image[], guest_image_end[];
+#include "tests/unit/stub_programs.h"
 
 static struct platform_info info;
 
@@ -46,30 +45,6 @@ static bool start(void)
 	printf("# note %s: start %llu us, vdso %#llx '%s'\n", tk.mode, (unsigned long long)(now_ns() - t0) / 1000,
 	       (unsigned long long)ops->vdso(tk.plat), info.note);
 	return true;
-}
-
-static bool ticking;
-
-static void *ticker_main(void *arg)
-{
-	while (__atomic_load_n(&ticking, __ATOMIC_SEQ_CST)) {
-		usleep(2000);
-		ops->wake(tk.plat);
-	}
-	return NULL;
-}
-
-static void test_spin(void)
-{
-	pthread_t th;
-
-	tk.spinning = ticking = true;
-	pthread_create(&th, NULL, ticker_main, NULL);
-	tk_run(G_SPIN, 0);
-	__atomic_store_n(&ticking, false, __ATOMIC_SEQ_CST);
-	pthread_join(th, NULL);
-	tap_ok(tk.n_interrupts >= INTERRUPTS, "%s: interrupts came", tk.mode);
-	printf("# note %d interrupts\n", tk.n_interrupts);
 }
 
 /* Each wake-up must be followed by an idle call, whatever the workers do. */
@@ -120,42 +95,6 @@ static void test_scheduling(void)
 	test_wake(G_FAIR, 8, "guests that spin");
 	tk_run(G_HELLO, 0);
 	tap_eq(tk.results[0], 1, "%s: and goes on", tk.mode);
-}
-
-static void test_programs(void)
-{
-	tk_run(G_HELLO, 0);
-	tap_eq(tk.results[0], 1, "%s: getppid", tk.mode);
-	tk_run(G_VALUES, 0);
-	tk_run(G_FORK, 0);
-	tap_eq(tk.results[1], 1, "%s: the child of fork has ymm and its own memory", tk.mode);
-	tk_run(G_THREAD, 0);
-	tk_run(G_VM, 0);
-	tk_run(G_REGS, 0);
-	tk_run(G_BAD_REGS, 0);
-	tap_ok(tk.n_faults == 1 && tk.results[21] == SIGSEGV, "%s: a bad rip is a fault of the guest", tk.mode);
-	tk_run(G_FPU, 0);
-	tk.skipping = true;
-	tk_run(G_FAULT, 0);
-	tk.skipping = false;
-	tap_ok(tk.n_faults == 5 && tk.fault_signals[0] == SIGSEGV && tk.fault_signals[1] == SIGILL &&
-	       tk.fault_signals[2] == SIGFPE && tk.fault_signals[3] == SIGTRAP && tk.fault_signals[4] == SIGSEGV,
-	       "%s: faults are told", tk.mode);
-	test_spin();
-	tk_run(G_EXEC, 0);
-	tk_run(G_EXEC, 1);
-	tk_run(G_PARK, 20);
-	tk_run(G_PARK, 200);
-	tk_run(G_MM, 0);
-	tk_run(G_EXIT_GROUP, 0);
-	tk_run(G_EXIT_GROUP, 1);
-	tk_run(G_LEADER, 0);
-	tap_eq(tk.results[6], 1, "%s: a thread outlives its leader", tk.mode);
-	tk_run(G_STRESS, 0);
-	tap_ok(tk.results[10] == 0 && tk.results[11] == 0 && tk.results[12] == 0 && tk.results[13] == 0,
-	       "%s: four threads under interrupts see no mistake", tk.mode);
-	printf("# note %d interrupts, wrong: %ld %ld %ld %ld\n", tk.n_interrupts, tk.results[10], tk.results[11],
-	       tk.results[12], tk.results[13]);
 }
 
 /* System calls with nothing but the way out of the VM and in again. */
@@ -214,7 +153,6 @@ static void bench(void)
 
 int main(int argc, char **argv)
 {
-	static char file[FILE_LEN];
 	struct sbx_err err;
 
 	ops = &kvm_platform_ops;
@@ -223,18 +161,14 @@ int main(int argc, char **argv)
 		printf("1..0 # SKIP %s\n", err.msg);
 		return 0;
 	}
-	tk.code_fd = memfd_create("code", MFD_CLOEXEC);
-	tk.file_fd = memfd_create("file", MFD_CLOEXEC);
-	memset(file, 'f', sizeof(file));
-	if (write(tk.code_fd, guest_image, (size_t)(guest_image_end - guest_image)) < 0 ||
-	    ftruncate(tk.code_fd, GUEST_IMAGE) < 0 || write(tk.file_fd, file, sizeof(file)) < 0)
+	if (!tk_files())
 		return 1;
 	if (argc > 1 && !strcmp(argv[1], "bench")) {
 		bench();
 		return tap_done();
 	}
 	if (start()) {
-		test_programs();
+		tk_programs(2000);
 		test_scheduling();
 		ops->destroy(tk.plat);
 		tap_ok(start(), "starts again");

@@ -23,10 +23,9 @@
 #include "tests/lib/tap.h"
 #include "tests/unit/stub_guest.h"
 #include "tests/unit/stub_kernel.h"
+#include "tests/unit/stub_programs.h"
 
 #define MAX_PIDS 256
-
-extern const char guest_image[], guest_image_end[];
 
 static struct platform_info info;
 static bool shim_reports; /* the platform listens to what the shim says, so that a lie matters */
@@ -131,67 +130,6 @@ static void finish(void)
 		usleep(10000);
 	}
 	tap_ok(n > 2 && left == 0, "%s: destroy leaves no process", tk.mode);
-}
-
-static bool ticking;
-
-static void *ticker_main(void *arg)
-{
-	while (__atomic_load_n(&ticking, __ATOMIC_SEQ_CST)) {
-		usleep(500);
-		ops->wake(tk.plat);
-	}
-	return NULL;
-}
-
-static void test_spin(void)
-{
-	pthread_t th;
-
-	tk.spinning = ticking = true;
-	pthread_create(&th, NULL, ticker_main, NULL);
-	tk_run(G_SPIN, 0);
-	__atomic_store_n(&ticking, false, __ATOMIC_SEQ_CST);
-	pthread_join(th, NULL);
-	tap_ok(tk.n_interrupts >= INTERRUPTS, "%s: interrupts came", tk.mode);
-	printf("# note %d interrupts\n", tk.n_interrupts);
-}
-
-static void test_programs(void)
-{
-	tk_run(G_HELLO, 0);
-	tap_eq(tk.results[0], 1, "%s: getppid", tk.mode);
-	tk_run(G_VALUES, 0);
-	tk_run(G_FORK, 0);
-	tap_eq(tk.results[1], 1, "%s: the child of fork has ymm and its own memory", tk.mode);
-	tk_run(G_THREAD, 0);
-	tk_run(G_VM, 0);
-	tk_run(G_REGS, 0);
-	tk_run(G_BAD_REGS, 0);
-	tap_ok(tk.n_faults == 1 && tk.results[21] == SIGSEGV, "%s: a bad rip is a fault of the guest", tk.mode);
-	tk_run(G_FPU, 0);
-	tk_run(G_FPU_TWO, 0);
-	tk.skipping = true;
-	tk_run(G_FAULT, 0);
-	tk.skipping = false;
-	tap_ok(tk.n_faults == 5 && tk.fault_signals[0] == SIGSEGV && tk.fault_signals[1] == SIGILL &&
-	       tk.fault_signals[2] == SIGFPE && tk.fault_signals[3] == SIGTRAP && tk.fault_signals[4] == SIGSEGV,
-	       "%s: faults are told", tk.mode);
-	test_spin();
-	tk_run(G_EXEC, 0);
-	tk_run(G_EXEC, 1);
-	tk_run(G_PARK, 20);
-	tk_run(G_PARK, 200);
-	tk_run(G_MM, 0);
-	tk_run(G_EXIT_GROUP, 0);
-	tk_run(G_EXIT_GROUP, 1);
-	tk_run(G_LEADER, 0);
-	tap_eq(tk.results[6], 1, "%s: a thread outlives its leader", tk.mode);
-	tk_run(G_STRESS, 0);
-	tap_ok(tk.results[10] == 0 && tk.results[11] == 0 && tk.results[12] == 0 && tk.results[13] == 0,
-	       "%s: four threads under interrupts see no mistake", tk.mode);
-	printf("# note %d interrupts, wrong: %ld %ld %ld %ld\n", tk.n_interrupts, tk.results[10], tk.results[11],
-	       tk.results[12], tk.results[13]);
 }
 
 static void test_death(void)
@@ -335,7 +273,7 @@ static void suite(const char *name, bool no_userns, bool hostile)
 	if (!start(no_userns))
 		return;
 	drop_capabilities();
-	test_programs();
+	tk_programs(500);
 	test_death();
 	if (hostile)
 		test_hostile();
@@ -422,17 +360,10 @@ static void user_no_userns_suite(void)
 
 int stub_suite(const struct platform_ops *platform, int argc, char **argv)
 {
-	static char file[FILE_LEN];
-
 	ops = platform;
 	shim_reports = platform == &unotify_platform_ops;
 	tk.find_stub = find_stub;
-	tk.code_fd = memfd_create("code", MFD_CLOEXEC);
-	tk.file_fd = memfd_create("file", MFD_CLOEXEC);
-	memset(file, 'f', sizeof(file));
-	if (ftruncate(tk.code_fd, GUEST_IMAGE) < 0 || ftruncate(tk.file_fd, FILE_LEN) < 0 ||
-	    pwrite(tk.code_fd, guest_image, (size_t)(guest_image_end - guest_image), 0) < 0 ||
-	    pwrite(tk.file_fd, file, sizeof(file), 0) < 0)
+	if (!tk_files())
 		return 1;
 	if (argc > 1 && !strcmp(argv[1], "bench")) {
 		bench();

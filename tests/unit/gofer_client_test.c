@@ -21,6 +21,7 @@
 #include "sentry/vfs/uio.h"
 #include "sentry/vfs/walk.h"
 #include "tests/lib/tap.h"
+#include "tests/lib/tree.h"
 
 /* What the client uses of the rest of the sentry. */
 
@@ -160,21 +161,12 @@ static struct gofer_conn *conn;
 
 static const char *at(const char *rel)
 {
-	static char buf[4][512];
-	static unsigned i;
-
-	i = (i + 1) % 4;
-	snprintf(buf[i], sizeof(buf[i]), "%s/%s", top, rel);
-	return buf[i];
+	return tree_at(top, rel);
 }
 
 static void put(const char *rel, const char *text)
 {
-	int fd = open(at(rel), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0644);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		perror(rel);
-	close(fd);
+	tree_put(at(rel), text, O_TRUNC);
 }
 
 #define TICK_US 20000 /* longer than a tick of the coarse clock: the client looks for changes once in it */

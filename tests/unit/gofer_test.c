@@ -16,6 +16,7 @@
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
 #include "tests/lib/tap.h"
+#include "tests/lib/tree.h"
 
 #define OP(x) SBX__GOFER__REQUEST__OP_##x
 
@@ -25,21 +26,12 @@ static int got_fd = -1;
 
 static const char *at(const char *rel)
 {
-	static char buf[4][512];
-	static unsigned i;
-
-	i = (i + 1) % 4;
-	snprintf(buf[i], sizeof(buf[i]), "%s/%s", top, rel);
-	return buf[i];
+	return tree_at(top, rel);
 }
 
 static void put(const char *rel, const char *text)
 {
-	int fd = open(at(rel), O_CREAT | O_WRONLY | O_TRUNC, 0644);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		perror(rel);
-	close(fd);
+	tree_put(at(rel), text, O_TRUNC);
 }
 
 /* Sends one request; the reply is valid until the next. NULL: the connection would have ended. */

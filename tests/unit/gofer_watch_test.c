@@ -16,6 +16,7 @@
 #include "gofer/reopen.h"
 #include "gofer/watch.h"
 #include "tests/lib/tap.h"
+#include "tests/lib/tree.h"
 
 #define OP(x)     SBX__GOFER__REQUEST__OP_##x
 #define NAME      SBX__GOFER__CHANGE_KIND__CHANGE_NAME
@@ -31,21 +32,12 @@ static Sbx__Gofer__Reply *rep;
 
 static const char *at(const char *rel)
 {
-	static char buf[4][512];
-	static unsigned i;
-
-	i = (i + 1) % 4;
-	snprintf(buf[i], sizeof(buf[i]), "%s/%s", top, rel);
-	return buf[i];
+	return tree_at(top, rel);
 }
 
 static void put(const char *rel, const char *text)
 {
-	int fd = open(at(rel), O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC, 0644);
-
-	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		perror(rel);
-	close(fd);
+	tree_put(at(rel), text, O_APPEND);
 }
 
 /* The error of the reply, which is in rep; -1: the connection would have ended. */

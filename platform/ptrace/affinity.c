@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
@@ -131,7 +130,7 @@ void pt_affinity_tick(struct platform *p)
 		bind_to(p, 0, NO_CPU);
 }
 
-static void *ticker_main(void *arg)
+static void ticker_main(void *arg)
 {
 	struct platform *p = arg;
 	uint64_t n;
@@ -139,12 +138,10 @@ static void *ticker_main(void *arg)
 	while (!__atomic_load_n(&p->quit, __ATOMIC_SEQ_CST))
 		if (HOSTCALL(SYS_read, p->timerfd, &n, sizeof(n)) == (long)sizeof(n))
 			leader_wake(&p->leader, WAKE_TICK);
-	return NULL;
 }
 
 int pt_affinity_start(struct platform *p)
 {
-	sigset_t all, old;
 	int r;
 
 	p->cpu = UNBOUND;
@@ -156,12 +153,9 @@ int pt_affinity_start(struct platform *p)
 	if (r < 0)
 		return r;
 	p->timerfd = r;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old); /* the wake signal is the leader's */
-	r = pthread_create(&p->ticker, NULL, ticker_main, p);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	r = host_thread_start(&p->ticker, "sbx-tick", ticker_main, p);
 	p->ticker_up = r == 0;
-	return -r;
+	return r;
 }
 
 void pt_affinity_stop(struct platform *p)
@@ -171,7 +165,7 @@ void pt_affinity_stop(struct platform *p)
 	if (p->ticker_up) {
 		__atomic_store_n(&p->quit, 1, __ATOMIC_SEQ_CST);
 		HOSTCALL(SYS_timerfd_settime, p->timerfd, 0, &its, NULL);
-		pthread_join(p->ticker, NULL);
+		host_thread_join(&p->ticker);
 	}
 	if (p->timerfd >= 0)
 		HOSTCALL(SYS_close, p->timerfd);

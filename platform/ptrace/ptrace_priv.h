@@ -21,12 +21,12 @@
 #define SBX_PLATFORM_PTRACE_PRIV_H
 
 #include <assert.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/host/thread.h"
 #include "base/list.h"
 #include "base/ref.h"
 #include "platform/platform.h"
@@ -143,7 +143,7 @@ struct platform {
 	int cpu;              /* to which the leader is bound, -1: none */
 	bool ticking;
 	int timerfd;
-	pthread_t ticker;
+	struct host_thread ticker;
 	bool ticker_up;
 	uint32_t quit;        /* atomic: the ticker is to end */
 };

@@ -75,6 +75,10 @@ int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *t
 /* The host had no page where the guest touched one: a file was cut below a mapping. Takes away the entries of all such
  * pages of @as, so that the guest faults again and kaspace_fault() tells where. False: there is none. */
 bool kaspace_drop_truncated(struct aspace *as);
+/* Takes away the entries of all pages of files, so that the guest faults at each again. */
+void kaspace_drop_files(struct aspace *as);
+/* Faults fill in the page that is asked for and no other. */
+void kaspace_fill_single(struct aspace *as, bool on);
 
 int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 			 unsigned *done);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
@@ -676,6 +677,113 @@ static void test_system_pages(void)
 	kpage_put(p, text);
 }
 
+/* A move for which there are no tables leaves none behind. */
+static void test_failed_move(void)
+{
+	struct kmem *m = fake_platform.mem;
+	struct aspace *as = kaspace_create(&fake_platform);
+	uint64_t limit = m->limit;
+	uaddr_t far = 0x5ull << 39;
+
+	anon(as, A, 512 * MIB, RW);
+	for (uaddr_t at = A; at < A + 512 * MIB; at += 16 * MIB)
+		tap_eq(wr(as, at, 1), 0, "pages in many tables");
+	anon(as, far + (1ull << 30), PG, RW);
+	tap_eq(wr(as, far + (1ull << 30), 1), 0, "a neighbour of the target");
+	m->limit = m->used + 4;
+	tap_eq(remap(as, A, 512 * MIB, far, 512 * MIB, 0), -ENOMEM, "no memory for the tables at the target");
+	m->limit = limit;
+	tap_eq(rd(as, A + 496 * MIB), 1, "what was to move is still there");
+	tap_eq(code(as, far, KFAULT_READ), SEGV_MAPERR, "and not there");
+	unmap(as, far + (1ull << 30), PG);
+	unmap(as, A, 512 * MIB);
+	kvm_aspace_put(as);
+}
+
+struct starving {
+	struct aspace *as[3];
+	unsigned failed, seed;
+};
+
+static unsigned pick(struct starving *s, unsigned n)
+{
+	return (unsigned)rand_r(&s->seed) % n;
+}
+
+/* One op, whatever it gives: in an address space of three small areas far apart. */
+static void starving_op(struct starving *s, struct aspace *as, int fd)
+{
+	uaddr_t at = (pick(s, 3) * 0x3ffull << 30) + A + pick(s, 4) * 2 * MIB - pick(s, 12) * PG;
+	uaddr_t to = (pick(s, 3) * 0x3ffull << 30) + A + 64 * MIB + pick(s, 1100) * PG;
+	uint64_t len = (1 + pick(s, 700)) * PG;
+	unsigned what = pick(s, 12);
+	uint8_t buf[2 * PAGE_SIZE] = { 1 };
+	int r = 0;
+
+	if (what < 2)
+		r = map(as, at, len, RW, pick(s, 2) ? ASPACE_LOCKED : 0, -1, 0);
+	else if (what == 2)
+		r = map(as, at, len, RW, ASPACE_SHARED, pick(s, 2) ? fd : -1, 0);
+	else if (what == 3)
+		r = map(as, at, len, RW, 0, fd, 0);
+	else if (what == 4)
+		r = protect(as, at, len, pick(s, 2) ? PROT_READ : RW);
+	else if (what == 5)
+		r = unmap(as, at, len);
+	else if (what == 6)
+		r = remap(as, at, len, to, len, 0);
+	else if (what == 7)
+		r = advise(as, at, len, pick(s, 2) ? MADV_DONTNEED : MADV_POPULATE_WRITE);
+	else
+		for (unsigned i = 0; i < 16; i++, at += 37 * PG)
+			r |= (pick(s, 2) ? wr(as, at, 7) : (int)kvm_aspace_write(as, at, buf, sizeof(buf))) == -SIGKILL
+			             ? -ENOMEM
+			             : 0;
+	s->failed += r == -ENOMEM;
+}
+
+/* Each of the tables that have a bound is about to be full. */
+static void test_starving(void)
+{
+	struct starving s = { .seed = 5 };
+	struct kmem *m = fake_platform.mem;
+	uint64_t limit = m->limit;
+	int fd = file_of(4, 1);
+
+	for (unsigned step = 0; step < 6000; step++) {
+		unsigned i = pick(&s, ARRAY_SIZE(s.as)), from = pick(&s, ARRAY_SIZE(s.as));
+		uint64_t regions = 0, chunks = 0;
+
+		if (pick(&s, 4))
+			m->limit = m->used + pick(&s, 12);
+		if (!pick(&s, 8) && m->n_regions < KMEM_REGIONS_MAX - 4)
+			regions = KMEM_REGIONS_MAX - m->n_regions - pick(&s, 4);
+		if (!pick(&s, 8))
+			chunks = (4u << 20) - m->n_chunks - pick(&s, 3);
+		m->n_regions += regions;
+		m->n_chunks += chunks;
+		if (!s.as[i]) {
+			s.as[i] = s.as[from] ? kaspace_fork(s.as[from]) : kaspace_create(&fake_platform);
+			s.failed += !s.as[i];
+		} else if (pick(&s, 20)) {
+			starving_op(&s, s.as[i], fd);
+		} else if (pick(&s, 2)) {
+			kaspace_clear(s.as[i]);
+		} else {
+			kvm_aspace_put(s.as[i]);
+			s.as[i] = NULL;
+		}
+		m->n_regions -= regions;
+		m->n_chunks -= chunks;
+		m->limit = limit;
+		fake_check();
+	}
+	tap_ok(s.failed > 300, "%u ops had no memory", s.failed);
+	for (unsigned i = 0; i < ARRAY_SIZE(s.as); i++)
+		kvm_aspace_put(s.as[i]);
+	close(fd);
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -700,6 +808,8 @@ static const struct {
 	{ "giving_back", test_giving_back, 0 },
 	{ "memslots", test_memslots_refused, 0 },
 	{ "stale", test_stale, 0 },
+	{ "failed_move", test_failed_move, 0 },
+	{ "starving", test_starving, 0 },
 	{ "system", test_system_pages, 2 },
 };
 

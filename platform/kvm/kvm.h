@@ -50,8 +50,6 @@ void kvcpu_enter(struct kvcpu *c, gpa_t root, struct kvm_regs *regs, struct keve
 void kvcpu_kick(struct kvcpu *c);
 /* Kicks and waits until it is out. */
 void kvcpu_expel(struct kvcpu *c);
-/* All of them, who then wait for the lock that the caller holds. */
-void kvm_hold(struct platform *p);
 /* One call of a stub of the monitor that ends in hlt, from any thread; @c is not in KVM_RUN. 0 or -EIO. */
 int kvcpu_call(struct kvcpu *c, uint64_t rip, uint64_t rax, uint64_t rsp);
 /* The machine is broken: run() ends. */

@@ -3,11 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/tap.h"
@@ -680,6 +683,59 @@ static void test_system_pages(void)
 	kpage_put(p, text);
 }
 
+struct taker {
+	uint32_t *word;
+	unsigned taken;
+	bool stop;
+};
+
+/* A guest thread that takes a lock whenever it is free. */
+static void *take_main(void *arg)
+{
+	struct taker *t = arg;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_SEQ_CST)) {
+		uint32_t is_free = 0;
+
+		if (__atomic_compare_exchange_n(t->word, &is_free, 9, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			t->taken++;
+	}
+	return NULL;
+}
+
+/* A word is stored once: what the guest makes of it then stays. */
+static void test_word(void)
+{
+	struct aspace *as = kaspace_create(&fake_platform);
+	const uint32_t busy = 7, is_free = 0;
+	struct taker t = { .stop = false };
+	time_t end = time(NULL) + 2;
+	unsigned freed = 0;
+	gpa_t table;
+	pthread_t th;
+	int fd = file_of(1, 1);
+
+	anon(as, A, PG, RW);
+	tap_eq(kvm_aspace_write(as, A, &busy, sizeof(busy)), sizeof(busy), "a lock is held");
+	t.word = kpage_ptr(&fake_platform, pte_page(pte_load(kpt_find(as, A, &table))));
+	pthread_create(&th, NULL, take_main, &t);
+	for (; time(NULL) <= end; freed++) {
+		if (kvm_aspace_write(as, A, &busy, 4) != 4 || kvm_aspace_write(as, A, &is_free, 4) != 4)
+			break;
+		for (unsigned i = 0; __atomic_load_n(t.word, __ATOMIC_SEQ_CST) != 9; i++)
+			if (i > 1000)
+				sched_yield();
+	}
+	__atomic_store_n(&t.stop, true, __ATOMIC_SEQ_CST);
+	pthread_join(th, NULL);
+	tap_eq(t.taken, freed, "taken as often as it was free");
+	map(as, A + PG, PG, RW, ASPACE_SHARED, fd, 0);
+	tap_ok(kvm_aspace_write(as, A + PG + 8, &busy, 4) == 4 && fake.holds == 1, "in a file nobody looks meanwhile");
+	tap_ok(kvm_aspace_write(as, A + PG + 9, &busy, 4) == 4 && fake.holds == 1, "at what is no word anybody may");
+	close(fd);
+	kvm_aspace_put(as);
+}
+
 /* A move for which there are no tables leaves none behind. */
 static void test_failed_move(void)
 {
@@ -811,6 +867,7 @@ static const struct {
 	{ "giving_back", test_giving_back, 0 },
 	{ "memslots", test_memslots_refused, 0 },
 	{ "stale", test_stale, 0 },
+	{ "word", test_word, 0 },
 	{ "failed_move", test_failed_move, 0 },
 	{ "starving", test_starving, 0 },
 	{ "system", test_system_pages, 2 },

@@ -307,7 +307,7 @@ int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *t
 	return r;
 }
 
-/* Takes away those of the @n entries at @pte, pages of a file one behind the other, that are behind its end; or @all. */
+/* Of the @n entries at @pte, pages of a file one behind the other, takes away those behind its end, or @all. */
 static bool drop_run(struct kgather *g, const struct kleaf *l, uint64_t *pte, unsigned n, bool all)
 {
 	struct kmem *m = g->as->m;

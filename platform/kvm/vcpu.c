@@ -291,10 +291,16 @@ void kvcpu_shootdown(struct aspace *as)
 	expel_set(p, set);
 }
 
-void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
+void kvcpu_zap(struct aspace *as, const gpa_t *tables, unsigned n)
 {
+	struct platform *p = kaspace_platform(as);
 	struct kvcpu *c = p->me;
 	uint64_t *list = (uint64_t *)c->stack;
+	gpa_t root = kaspace_root(as);
+
+	/* When the address space ends no vCPU stands on it: who finds a table of it again looks at it anew. */
+	if (!root)
+		root = kpt_kernel_root(p);
 
 	while (n) {
 		unsigned batch = MIN(n, KVM_ZAP_BATCH);
@@ -302,8 +308,9 @@ void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
 		for (unsigned i = 0; i < batch; i++)
 			list[i] = KVM_MON_DIRECT + (tables[i] - KVM_GPA_BASE) + 1;
 		list[batch] = 0;
-		if (kvcpu_call(c, KMON(kmon_zap), 0, c->stack_top - PAGE_SIZE) < 0)
+		if (kvcpu_call(c, KMON(kmon_zap), root, c->stack_top - PAGE_SIZE) < 0)
 			return;
+		c->cr3 = root;
 		tables += batch;
 		n -= batch;
 	}

@@ -289,8 +289,9 @@ static void do_write(struct space *s)
 /* An execve(2): all is gone but the address space. */
 static void do_exec(struct space *s)
 {
-	oracle_apply(idx(s), &(struct aspace_op){
-				     .op = ASPACE_UNMAP, .addr = addr_of(0), .len = ORACLE_PAGES * PAGE_SIZE, .fd = -1 });
+	const struct aspace_op op = { .op = ASPACE_UNMAP, .addr = addr_of(0), .len = ORACLE_PAGES * PAGE_SIZE };
+
+	oracle_apply(idx(s), &op);
 	kaspace_clear(s->as);
 	memset(s->page, 0, sizeof(s->page));
 }

@@ -94,7 +94,7 @@ ssize_t kvm_aspace_write(struct aspace *as, uaddr_t addr, const void *buf, size_
 /* Present entries of @as were taken away or lowered: every vCPU forgets what it holds of them. Returns when no guest
  * can use an old translation any more; after it pages may be freed. Hosts with nested paging. */
 void kvcpu_shootdown(struct aspace *as);
-/* The same on hosts with shadow paging: @tables are the page-table pages of @as that were changed or are to be freed. */
+/* The same on hosts with shadow paging: @tables, page tables of @as, were changed or are to be freed. */
 void kvcpu_zap(struct aspace *as, const gpa_t *tables, unsigned n);
 /* All vCPUs come out of the guest; none goes in again before the caller gives up the lock. */
 void kvm_hold(struct platform *p);

@@ -196,6 +196,9 @@ struct platform_ops {
 	int (*ctx_resume)(struct vcpu_ctx *ctx);
 	/* Asks a RUNNING context to stop with TRAP_INTERRUPT. On a STOPPED or DEAD one: nothing. Never waits. */
 	void (*ctx_interrupt)(struct vcpu_ctx *ctx);
+	/* Keeps all guest code from running until the callback that calls it returns: what guests may change by
+	 * themselves is ours alone till then. From callbacks only. NULL: contexts must be interrupted one by one. */
+	void (*hold)(struct platform *p);
 	/* Tells that the context's answer will take long (the task blocked), so that it may be parked cheaply. */
 	void (*ctx_parked)(struct vcpu_ctx *ctx);
 

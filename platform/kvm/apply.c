@@ -11,23 +11,28 @@
 #include "platform/kvm/machine.h"
 #include "platform/stub/mmop.h"
 
+/* Frees the tables of [start, end), where no region is. */
+static void prune(struct kgather *g, uaddr_t start, uaddr_t end)
+{
+	struct kregions *t = &g->as->regions;
+	struct kregion *next = kregion_find(t, start), *prev = next ? kregion_prev(next) : kregion_last(t);
+
+	kpt_prune(g, start, end, prev ? prev->end : 0, next ? next->start : GUEST_TASK_SIZE);
+}
+
 /* Takes out all of [start, end), which needs two spares. */
 static void unmap(struct kgather *g, uaddr_t start, uaddr_t end)
 {
 	struct kregions *t = &g->as->regions;
-	struct kregion *r, *prev;
-	uaddr_t floor, ceil;
+	struct kregion *r;
 
 	kregions_cut(t, start, end);
 	while ((r = kregion_find(t, start)) && r->start < end) {
 		kregion_remove(t, r);
 		kgather_region(g, r);
 	}
-	ceil = r ? r->start : GUEST_TASK_SIZE;
-	prev = r ? kregion_prev(r) : kregion_last(t);
-	floor = prev ? prev->end : 0;
 	kpt_clear(g, start, end);
-	kpt_prune(g, start, end, floor, ceil);
+	prune(g, start, end);
 }
 
 static void populate(struct aspace *as, uaddr_t start, uaddr_t end, unsigned access)
@@ -291,6 +296,8 @@ static int move_away(struct aspace *as, const struct aspace_op *op)
 		move_entries(&g, op->addr, op->len, op->new_addr);
 		if (!(op->flags & ASPACE_DONTUNMAP))
 			unmap(&g, op->addr, end);
+	} else {
+		prune(&g, op->new_addr, new_end);
 	}
 	kgather_finish(&g);
 	kregions_merge(t, op->new_addr, new_end);

@@ -237,6 +237,49 @@ static uint8_t *access_page(struct aspace *as, uaddr_t addr, unsigned access, bo
 	return NULL;
 }
 
+/* A piece that Linux would store or load at once, because other threads may change it by locked instructions. */
+static bool is_word(uaddr_t addr, size_t n)
+{
+	return (n == 4 || n == 8) && !(addr & (n - 1));
+}
+
+/* memcpy(3) stores four bytes twice, at the same place: what a guest's compare-and-swap put there in between, taking a
+ * lock that we had freed, would be undone. */
+static void copy_word(void *to, const void *from, size_t n)
+{
+	if (n == 4)
+		__atomic_store_n((uint32_t *)to, __atomic_load_n((const uint32_t *)from, __ATOMIC_SEQ_CST),
+		                 __ATOMIC_SEQ_CST);
+	else
+		__atomic_store_n((uint64_t *)to, __atomic_load_n((const uint64_t *)from, __ATOMIC_SEQ_CST),
+		                 __ATOMIC_SEQ_CST);
+}
+
+static void copy_ram(uint8_t *page, uint8_t *local, size_t n, unsigned access)
+{
+	uint64_t word;
+
+	if (!is_word((uintptr_t)page, n)) {
+		memcpy(access == KFAULT_READ ? local : page, access == KFAULT_READ ? page : local, n);
+	} else if (access == KFAULT_READ) {
+		copy_word(&word, page, n);
+		memcpy(local, &word, n);
+	} else {
+		memcpy(&word, local, n);
+		copy_word(page, &word, n);
+	}
+}
+
+/* The host may have cut the file meanwhile, so it copies, byte for byte as it likes. */
+static ssize_t copy_file(struct aspace *as, uint8_t *page, uint8_t *local, size_t n, unsigned access)
+{
+	if (access == KFAULT_READ)
+		return host_mem_read(local, page, n);
+	if (is_word((uintptr_t)page, n))
+		kvm_hold(as->p);
+	return host_mem_write(page, local, n);
+}
+
 static ssize_t copy_guest(struct aspace *as, uaddr_t addr, void *buf, size_t n, unsigned access)
 {
 	size_t done = 0;
@@ -254,12 +297,9 @@ static ssize_t copy_guest(struct aspace *as, uaddr_t addr, void *buf, size_t n, 
 		if (!page)
 			break;
 		if (file)
-			r = access == KFAULT_READ ? host_mem_read(local, page, part)
-			                          : host_mem_write(page, local, part);
-		else if (access == KFAULT_READ)
-			memcpy(local, page, part);
+			r = copy_file(as, page, local, part, access);
 		else
-			memcpy(page, local, part);
+			copy_ram(page, local, part, access);
 		if (r > 0)
 			done += (size_t)r;
 		if (r < (ssize_t)part)

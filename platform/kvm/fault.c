@@ -53,7 +53,7 @@ struct around {
 static void around_init(struct around *a, struct aspace *as, struct kregion *r, uaddr_t addr, uint64_t *pte,
                         gpa_t table)
 {
-	unsigned n = kmem_has(as->m, AROUND_SPARE) ? AROUND : 1;
+	unsigned n = !as->single && kmem_has(as->m, AROUND_SPARE) ? AROUND : 1;
 	uaddr_t first = ROUND_DOWN(addr, n * PAGE_SIZE);
 
 	*a = (struct around){ .as = as, .r = r, .addr = addr, .table = table };
@@ -307,14 +307,14 @@ int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *t
 	return r;
 }
 
-/* Takes away those of the @n entries at @pte, pages of a file one behind the other, that are behind its end. */
-static bool drop_run(struct kgather *g, const struct kleaf *l, uint64_t *pte, unsigned n)
+/* Of the @n entries at @pte, pages of a file one behind the other, takes away those behind its end, or @all. */
+static bool drop_run(struct kgather *g, const struct kleaf *l, uint64_t *pte, unsigned n, bool all)
 {
 	struct kmem *m = g->as->m;
 	bool dropped = false;
 
 	while (n) {
-		ssize_t ok = host_mem_probe(kmem_ptr(m, pte_page(pte_load(pte))), PAGE_SIZE, n);
+		ssize_t ok = all ? 0 : host_mem_probe(kmem_ptr(m, pte_page(pte_load(pte))), PAGE_SIZE, n);
 
 		if (ok < 0 || ok >= (ssize_t)n)
 			break;
@@ -328,7 +328,7 @@ static bool drop_run(struct kgather *g, const struct kleaf *l, uint64_t *pte, un
 	return dropped;
 }
 
-static bool drop_in_leaf(struct kgather *g, const struct kleaf *l)
+static bool drop_in_leaf(struct kgather *g, const struct kleaf *l, bool all)
 {
 	unsigned n = (unsigned)((l->end - l->start) >> PAGE_SHIFT), run;
 	struct kmem *m = g->as->m;
@@ -343,12 +343,12 @@ static bool drop_in_leaf(struct kgather *g, const struct kleaf *l)
 		while (i + run < n && run < HOST_PROBE_MAX && pte_present(pte_load(&l->pte[i + run])) &&
 		       pte_page(pte_load(&l->pte[i + run])) == pte_page(first) + run * PAGE_SIZE)
 			run++;
-		dropped |= drop_run(g, l, &l->pte[i], run);
+		dropped |= drop_run(g, l, &l->pte[i], run, all);
 	}
 	return dropped;
 }
 
-bool kaspace_drop_truncated(struct aspace *as)
+static bool drop_files(struct aspace *as, bool all)
 {
 	bool dropped = false;
 	struct kregion *r;
@@ -360,8 +360,23 @@ bool kaspace_drop_truncated(struct aspace *as)
 		if (!r->obj || !r->obj->file)
 			continue;
 		for (uaddr_t a = r->start; kpt_next(as, a, r->end, &l); a = l.end)
-			dropped |= drop_in_leaf(&g, &l);
+			dropped |= drop_in_leaf(&g, &l, all);
 	}
 	kgather_flush(&g);
 	return dropped;
+}
+
+bool kaspace_drop_truncated(struct aspace *as)
+{
+	return drop_files(as, false);
+}
+
+void kaspace_drop_files(struct aspace *as)
+{
+	(void)drop_files(as, true);
+}
+
+void kaspace_fill_single(struct aspace *as, bool on)
+{
+	as->single = on;
 }

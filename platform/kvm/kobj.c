@@ -150,12 +150,14 @@ static int map_master(struct kobj *o, const struct map_args *a)
 	uint64_t len = o->n_pages * PAGE_SIZE;
 	int r;
 
-	if (len > RESERVED_MAX || o->m->reserved > RESERVED_MAX - len)
+	if (len > RESERVED_MAX || o->m->reserved > RESERVED_MAX - len || o->m->n_files >= KMEM_FILES_MAX)
 		return -ENOMEM;
 	/* Only shared mappings have twins. It is never written through when the guest's mapping is private. */
 	r = host_map_file(len, a->fd, a->offset, a->prot, MAP_SHARED, &o->master);
-	if (r == 0)
+	if (r == 0) {
 		o->m->reserved += len;
+		o->m->n_files++;
+	}
 	return r;
 }
 
@@ -308,6 +310,7 @@ void kobj_put(struct kobj *o)
 	if (o->master) {
 		host_unmap(o->master, o->n_pages * PAGE_SIZE);
 		o->m->reserved -= o->n_pages * PAGE_SIZE;
+		o->m->n_files--;
 	}
 	kmem_trim(o->m);
 	free(o);

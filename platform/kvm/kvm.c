@@ -151,6 +151,7 @@ const struct platform_ops kvm_platform_ops = {
 	.ctx_return = kvm_ctx_return,
 	.ctx_resume = kvm_ctx_resume,
 	.ctx_interrupt = kvm_ctx_interrupt,
+	.hold = kvm_hold,
 	.ctx_parked = kvm_ctx_parked,
 	.ctx_regs_get = kvm_ctx_regs_get,
 	.ctx_regs_set = kvm_ctx_regs_set,

@@ -33,6 +33,7 @@ enum kevent_kind {
 	KEV_VECTOR, /* an exception, or int n */
 	KEV_KICKED, /* nothing happened; the registers are the user's */
 	KEV_MEMORY, /* the host has no page there (a truncated file); rip is exact */
+	KEV_NO_MEMORY, /* the host's kernel has none for its own tables; the registers are the user's */
 	KEV_BROKEN, /* no machine any more */
 };
 

@@ -75,6 +75,10 @@ int kaspace_fault(struct aspace *as, uint64_t addr, uint64_t err, struct trap *t
 /* The host had no page where the guest touched one: a file was cut below a mapping. Takes away the entries of all such
  * pages of @as, so that the guest faults again and kaspace_fault() tells where. False: there is none. */
 bool kaspace_drop_truncated(struct aspace *as);
+/* Takes away the entries of all pages of files, so that the guest faults at each again. */
+void kaspace_drop_files(struct aspace *as);
+/* Faults fill in the page that is asked for and no other. */
+void kaspace_fill_single(struct aspace *as, bool on);
 
 int64_t kvm_aspace_apply(struct vcpu_ctx *ctx, const struct aspace_op *ops, unsigned n, bool may_resume,
 			 unsigned *done);
@@ -90,8 +94,10 @@ ssize_t kvm_aspace_write(struct aspace *as, uaddr_t addr, const void *buf, size_
 /* Present entries of @as were taken away or lowered: every vCPU forgets what it holds of them. Returns when no guest
  * can use an old translation any more; after it pages may be freed. Hosts with nested paging. */
 void kvcpu_shootdown(struct aspace *as);
-/* The same on hosts with shadow paging: @tables are the page-table pages that were changed or are to be freed. */
-void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n);
+/* The same on hosts with shadow paging: @tables, page tables of @as, were changed or are to be freed. */
+void kvcpu_zap(struct aspace *as, const gpa_t *tables, unsigned n);
+/* All vCPUs come out of the guest; none goes in again before the caller gives up the lock. */
+void kvm_hold(struct platform *p);
 /* Before the root of @as is freed: no vCPU stands on it any more. */
 void kvcpu_leave(struct aspace *as);
 /* The address space of a context. */

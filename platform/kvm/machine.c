@@ -54,44 +54,68 @@ static struct kvm_cpuid_entry2 *cpuid_find(struct platform *p, uint32_t leaf, ui
 	return NULL;
 }
 
+#define BIT(n) (1u << (n))
+
+/* Features of the host that the guest is not to see: their state is not kept, their registers are not there, or they
+ * would only help to watch the neighbours. */
+static const struct {
+	uint32_t leaf, index, eax, ebx, ecx, edx;
+} hidden[] = {
+	{ .leaf = 1,
+	  /* HYPERVISOR, TSC_DEADLINE, X2APIC, PDCM, TM2, EIST, SMX, VMX, DS_CPL, MONITOR, DTES64 */
+	  .ecx = BIT(31) | BIT(24) | BIT(21) | BIT(15) | BIT(8) | BIT(7) | BIT(6) | BIT(5) | BIT(4) | BIT(3) | BIT(2),
+	  .edx = BIT(21) /* DS */ },
+	{ .leaf = 7,
+	  /* PT, RDT_A, MPX, PQM, RTM, HLE, SGX */
+	  .ebx = BIT(25) | BIT(15) | BIT(14) | BIT(12) | BIT(11) | BIT(4) | BIT(2),
+	  /* PKS, SGX_LC, ENQCMD, KL, TME, SHSTK, WAITPKG, OSPKE, PKU */
+	  .ecx = BIT(31) | BIT(30) | BIT(29) | BIT(23) | BIT(13) | BIT(7) | BIT(5) | BIT(4) | BIT(3),
+	  /* AMX_INT8, AMX_TILE, AMX_BF16, IBT, ARCH_LBR, PCONFIG, TSX_FORCE_ABORT, RTM_ALWAYS_ABORT, UINTR */
+	  .edx = BIT(25) | BIT(24) | BIT(22) | BIT(20) | BIT(19) | BIT(18) | BIT(13) | BIT(11) | BIT(5) },
+	{ .leaf = 7,
+	  .index = 1,
+	  /* MSRLIST, LAM, HRESET, AMX_FP16, LKGS, FRED */
+	  .eax = BIT(27) | BIT(26) | BIT(22) | BIT(21) | BIT(18) | BIT(17),
+	  /* APX, AVX10, CET_SSS, USER_MSR, UTMR, AMX_COMPLEX */
+	  .edx = BIT(21) | BIT(19) | BIT(18) | BIT(15) | BIT(13) | BIT(8) },
+	/* XFD; the supervisor's states */
+	{ .leaf = 0xd, .index = 1, .eax = BIT(4), .ecx = UINT32_MAX, .edx = UINT32_MAX },
+	{ .leaf = 0x80000001,
+	  /* MWAITX, PERFCTR_LLC, _NB, _CORE, LWP, WDT, SKINIT, IBS, SVM */
+	  .ecx = BIT(29) | BIT(28) | BIT(24) | BIT(23) | BIT(15) | BIT(13) | BIT(12) | BIT(10) | BIT(2) },
+};
+
+/* Leaves it does not get: counters, RDT, SGX, trace, key locker, branch records, AMX, AVX10, SVM, IBS, LWP, SEV. */
+static const uint32_t no_leaf[] = { 0xa,  0xf,  0x10, 0x12,       0x14,       0x19,       0x1b,       0x1c,      0x1d,
+				    0x1e, 0x20, 0x23, 0x24,       0x8000000a, 0x8000001b, 0x8000001c, 0x8000001f,
+				    0x80000020, 0x80000022 };
+
 /* False: the guest does not get this entry at all. */
 static bool cpuid_filter(struct platform *p, struct kvm_cpuid_entry2 *e)
 {
-	switch (e->function) {
-	case 1:
-		/* HYPERVISOR, TSC_DEADLINE, X2APIC, PDCM, VMX, MONITOR */
-		e->ecx &= ~(1u << 31 | 1u << 24 | 1u << 21 | 1u << 15 | 1u << 5 | 1u << 3);
-		break;
-	case 7:
-		if (e->index == 0) {
-			e->ecx &= ~(1u << 7 | 1u << 3);                       /* SHSTK, PKU */
-			e->edx &= ~(1u << 20 | 1u << 22 | 1u << 24 | 1u << 25); /* IBT, AMX */
-		}
-		break;
-	case 0xa:  /* performance counters: rdpmc is off */
-	case 0x12: /* SGX */
-	case 0x14: /* processor trace */
-	case 0x1d: /* AMX */
-	case 0x1e:
-		return false;
-	case 0xd:
-		if (e->index == 0) {
-			e->eax &= (uint32_t)p->fpu.xfeatures;
-			e->edx = 0;
-			e->ecx = p->fpu.size;
-		} else if (e->index == 1) {
-			e->ecx = e->edx = 0; /* supervisor states */
-		} else if (e->index >= 64 || !(p->fpu.xfeatures >> e->index & 1)) {
+	for (size_t i = 0; i < ARRAY_SIZE(no_leaf); i++)
+		if (e->function == no_leaf[i])
 			return false;
-		}
-		break;
-	case 0x80000001:
-		e->ecx &= ~(1u << 2); /* SVM */
-		break;
-	default:
-		return (e->function & 0xf0000000) != 0x40000000;
+	for (size_t i = 0; i < ARRAY_SIZE(hidden); i++) {
+		if (e->function != hidden[i].leaf || e->index != hidden[i].index)
+			continue;
+		e->eax &= ~hidden[i].eax;
+		e->ebx &= ~hidden[i].ebx;
+		e->ecx &= ~hidden[i].ecx;
+		e->edx &= ~hidden[i].edx;
 	}
-	return true;
+	if (e->function == 7 && e->index == 0)
+		e->eax = MIN(e->eax, 1u); /* further subleaves tell of MSRs */
+	else if (e->function == 7)
+		return e->index == 1;
+	if (e->function == 0xd && e->index == 0) {
+		e->eax &= (uint32_t)p->fpu.xfeatures;
+		e->edx = 0;
+		e->ecx = p->fpu.size;
+	} else if (e->function == 0xd && e->index > 1) {
+		return e->index < 64 && p->fpu.xfeatures >> e->index & 1;
+	}
+	return (e->function & 0xf0000000) != 0x40000000;
 }
 
 /* XCR0, and where its parts lie in the standard area. */

@@ -39,6 +39,18 @@ enum kvcpu_where { KVCPU_OUT, KVCPU_GUEST, KVCPU_IDLE };
  */
 enum kctx_state { KCTX_STOPPED, KCTX_READY, KCTX_GUEST, KCTX_DEAD };
 
+/*
+ * The host had no page for an access of the guest and cannot tell which (trap.c). While @tries: the last page fault
+ * that was seen to, and the registers it was made with.
+ */
+struct klost {
+	unsigned tries;
+	bool known;
+	uaddr_t addr;
+	uint64_t err;
+	struct kvm_regs regs;
+};
+
 struct kctx {
 	struct vcpu_ctx base;
 	struct platform *p;
@@ -54,6 +66,7 @@ struct kctx {
 	struct kvm_regs regs;   /* the user's view; valid unless GUEST */
 	uint64_t fs_base, gs_base;
 	uint8_t *xsave;         /* KVM_XSAVE_AREA bytes */
+	struct klost lost;
 	struct trap trap;
 };
 
@@ -76,8 +89,9 @@ struct kvcpu {
 	struct kctx *loaded;    /* whose FPU state and bases it has */
 
 	/* The worker's own while it is GUEST, else under platform.lock. */
-	gpa_t cr3;              /* the root it stands on */
+	gpa_t cr3;              /* the root it stands on, or will before it runs */
 	bool cpl0;              /* stopped in the monitor, so that its stubs can be used */
+	bool root_gone;         /* its processor is to be told of cr3: the root before it was freed while it was out */
 
 	/* Atomic. */
 	uint32_t where;         /* enum kvcpu_where */

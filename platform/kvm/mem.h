@@ -20,7 +20,7 @@
 #define KBLOCK_SHIFT 21
 #define KBLOCK_SIZE (1ull << KBLOCK_SHIFT)
 #define KBLOCK_PAGES 512u
-#define KMEM_FILES_MAX 20000u /* pieces of files in the window: each is a mapping of ours, which the host counts */
+#define KMEM_FILES_MAX 20000u /* pieces of files: each is a mapping of ours, which the host counts */
 #define KMEM_PIECES 64u /* lists of them */
 #define KMEM_REGIONS_MAX (1u << 20)
 #define KMEM_TRIM_MIN 1024u /* free pages with memory behind them that are kept for reuse */
@@ -61,7 +61,7 @@ struct kmem {
 	uint64_t limit;      /* pages */
 	uint64_t used;       /* pages of RAM, TABLE and SYSTEM in use */
 	uint64_t dirty_free; /* free ones with memory behind them */
-	uint64_t n_files;    /* pieces of files in the window */
+	uint64_t n_files;    /* pieces of files in the window, and large ones outside: mappings of ours */
 	struct list pieces[KMEM_PIECES]; /* private pieces of files, by inode */
 	uint64_t n_regions, n_chunks, n_aspaces;
 	uint64_t reserved; /* bytes of our address space that map files outside the window */

@@ -38,16 +38,16 @@ kmon_root:
 
 	.balign 16
 /*
- * Hosts with shadow paging only. rsp -> addresses, 0. A write of one byte into a page-table page, at an odd place,
- * makes the host drop what it had derived from the page; a leaf it may only mark, until the root is loaded again.
+ * Hosts with shadow paging only. rsp -> addresses, 0; rax = the root that they hang below. A write of one byte into a
+ * page-table page, at an odd place, makes the host drop what it had derived from the page; a leaf it may only mark,
+ * until a root above it is loaded.
  */
 kmon_zap:
 	pop %rcx
 	jrcxz 1f
 	orb $0, (%rcx)
 	jmp kmon_zap
-1:	mov %cr3, %rcx
-	mov %rcx, %cr3
+1:	mov %rax, %cr3
 	hlt
 
 	.balign 16

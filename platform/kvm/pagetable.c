@@ -214,7 +214,7 @@ void kgather_flush(struct kgather *g)
 
 	if (g->lowered) {
 		if (m->shadow)
-			kvcpu_zap(g->as->p, g->tables, g->n_tables);
+			kvcpu_zap(g->as, g->tables, g->n_tables);
 		else
 			kvcpu_shootdown(g->as);
 	}
@@ -332,12 +332,13 @@ static void destroy(struct kgather *g, gpa_t table, int level)
 
 void kpt_destroy(struct aspace *as)
 {
+	gpa_t root = as->root;
 	struct kgather g;
 
-	if (!as->root)
+	if (!root)
 		return;
+	as->root = 0; /* nobody goes there any more */
 	kgather_init(&g, as);
-	destroy(&g, as->root, TOP_LEVEL);
-	as->root = 0;
+	destroy(&g, root, TOP_LEVEL);
 	kgather_flush(&g);
 }

@@ -28,6 +28,7 @@ struct aspace {
 	struct kmem *m;
 	gpa_t root;
 	struct kregions regions;
+	bool single; /* kaspace_fill_single() */
 	/* The last fault that found its entry right already, and how often it came in a row. */
 	uaddr_t again_addr;
 	unsigned again;

@@ -4,6 +4,7 @@
  * (an int n that is no interrupt is #GP, on some #UD) the instruction is looked at.
  */
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -21,6 +22,9 @@
 
 /* si_code of the kernel, by no fault of an instruction */
 #define CODE_KERNEL 0x80
+
+/* How often it is tried to find out which page the host lacks. */
+#define LOST_TRIES 8u
 
 static bool fault(struct kctx *c, int signo, int code, uint64_t addr, const struct kevent *ev)
 {
@@ -76,10 +80,50 @@ static bool page_fault(struct kctx *c, const struct kevent *ev)
 		e.err |= PF_PRESENT | PF_USER; /* tells nothing of what is there */
 		return fault(c, SIGSEGV, SEGV_MAPERR, ev->cr2, &e);
 	}
-	if (kaspace_fault(c->as, ev->cr2, ev->err, &c->trap) == 0)
+	kaspace_fill_single(c->as, c->lost.tries);
+	if (kaspace_fault(c->as, ev->cr2, ev->err, &c->trap) == 0) {
+		if (unlikely(c->lost.tries)) {
+			c->lost.known = true;
+			c->lost.addr = ev->cr2;
+			c->lost.err = ev->err;
+			c->lost.regs = c->regs;
+		}
 		return false;
+	}
 	c->trap.foreign = false;
 	return true;
+}
+
+/* The same registers: the same step of the same instruction. A fault may have set RF. */
+static bool same_step(const struct kvm_regs *a, const struct kvm_regs *b)
+{
+	return !memcmp(a, b, offsetof(struct kvm_regs, rflags));
+}
+
+/*
+ * The host could not give a page that the guest touched. Mostly its file was cut; what is behind the end now goes, and
+ * the guest's own fault tells where. Else all pages of files go: the access faults again page by page, and when the
+ * host fails again right after a fault, the page of that fault is the one (a hole of a file that the disk has no room
+ * for). When no fault came before, another thread had the page filled in; it is tried again.
+ */
+static bool lost_page(struct kctx *c, struct kevent *ev)
+{
+	struct klost *l = &c->lost;
+	uint64_t addr = c->regs.rip;
+
+	if (kaspace_drop_truncated(c->as))
+		return false;
+	ev->vec = VEC_PF;
+	if (l->tries && l->known && same_step(&l->regs, &c->regs)) {
+		addr = l->addr;
+		ev->err = l->err;
+	} else if (l->tries++ < LOST_TRIES) {
+		l->known = false;
+		kaspace_drop_files(c->as);
+		return false;
+	}
+	l->tries = 0;
+	return fault(c, SIGBUS, BUS_ADRERR, addr, ev);
 }
 
 /* An int n that the host takes for an undefined instruction. */
@@ -156,14 +200,14 @@ bool ktrap_decode(struct kctx *c, const struct kevent *ev)
 
 	switch (ev->kind) {
 	case KEV_SYSCALL:
+		c->lost.tries = 0;
 		return system_call(c, c->regs.rax, false);
 	case KEV_VECTOR:
 		return vector(c, &e);
 	case KEV_MEMORY:
-		if (kaspace_drop_truncated(c->as))
-			return false;
-		e.vec = VEC_PF;
-		return fault(c, SIGBUS, BUS_ADRERR, c->regs.rip, &e);
+		return lost_page(c, &e);
+	case KEV_NO_MEMORY:
+		return fault(c, SIGKILL, SI_KERNEL, 0, &e);
 	case KEV_KICKED:
 	case KEV_BROKEN:
 		break;

@@ -30,16 +30,19 @@ static inline uint64_t *frame_word(const struct kvcpu *c, enum kmon_frame what)
 	return (uint64_t *)(c->stack + PAGE_SIZE) - what;
 }
 
+/* Right before an entry: the special registers have the bases of fs and gs, which must not be older than the MSRs. */
 static void to_ring0(struct kvcpu *c)
 {
 	struct kvm_sregs *s = &c->run->s.regs.sregs;
 
-	if (c->cpl0)
+	if (likely(c->cpl0 && !c->root_gone))
 		return;
 	HOSTCALL(SYS_ioctl, c->fd, KVM_GET_SREGS, s);
 	kvcpu_segments(s, false);
+	s->cr3 = c->cr3;
 	c->run->kvm_dirty_regs |= KVM_SYNC_X86_SREGS;
 	c->cpl0 = true;
+	c->root_gone = false;
 }
 
 /* Chooses the way in. True: by kmon_cr3. */
@@ -162,6 +165,8 @@ static void decode(const struct kvcpu *c, struct kvm_regs *regs, struct kevent *
 
 		if (late || low) {
 			syscall_event(regs, ev);
+			/* A jump to the entry looks the same there: r11 is what the guest likes. */
+			kregs_sanitise(regs);
 			return;
 		}
 	}
@@ -178,6 +183,11 @@ void kvcpu_enter(struct kvcpu *c, gpa_t root, struct kvm_regs *regs, struct keve
 	do {
 		r = kvm_run(c);
 	} while (unlikely(r == -EINTR || r == -EAGAIN) && interrupted(c, root, load, regs, ev));
+	/* At a hlt's door there is no way back: a call or a fault of the guest would be lost. */
+	if (unlikely(r == -ENOMEM) && !interrupted(c, root, load, regs, ev)) {
+		ev->kind = KEV_NO_MEMORY;
+		r = -EINTR;
+	}
 	if (likely(r == 0 && c->run->exit_reason == KVM_EXIT_HLT)) {
 		c->cpl0 = true;
 		if (load)
@@ -224,13 +234,39 @@ void kvcpu_kick(struct kvcpu *c)
 	HOSTCALL(SYS_tgkill, pid, c->tid, SIGUSR1);
 }
 
+static void await_out(const struct kvcpu *c)
+{
+	while (kvcpu_where(c) == KVCPU_GUEST)
+		HOSTCALL(SYS_sched_yield);
+}
+
 void kvcpu_expel(struct kvcpu *c)
 {
 	if (kvcpu_where(c) != KVCPU_GUEST)
 		return;
 	kvcpu_kick(c);
-	while (kvcpu_where(c) == KVCPU_GUEST)
-		HOSTCALL(SYS_sched_yield);
+	await_out(c);
+}
+
+/* Those of @set, a bit each: all are kicked before any is waited for. */
+static void expel_set(struct platform *p, uint32_t set)
+{
+	uint32_t kicked = 0;
+
+	for (unsigned i = 0; i < p->n_vcpus; i++) {
+		if (!(set >> i & 1) || kvcpu_where(p->vcpus[i]) != KVCPU_GUEST)
+			continue;
+		kvcpu_kick(p->vcpus[i]);
+		kicked |= 1u << i;
+	}
+	for (unsigned i = 0; i < p->n_vcpus; i++)
+		if (kicked >> i & 1)
+			await_out(p->vcpus[i]);
+}
+
+void kvm_hold(struct platform *p)
+{
+	expel_set(p, UINT32_MAX);
 }
 
 /* Whether it stands on the root of @as, or goes there. Who is in the guest keeps cr3 for himself: a value on its way
@@ -243,21 +279,28 @@ static bool uses(const struct kvcpu *c, const struct aspace *as)
 void kvcpu_shootdown(struct aspace *as)
 {
 	struct platform *p = kaspace_platform(as);
+	uint32_t set = 0;
 
+	static_assert(KVM_VCPUS_MAX <= 32, "a set of vCPUs");
 	for (unsigned i = 0; i < p->n_vcpus; i++) {
-		struct kvcpu *c = p->vcpus[i];
-
-		if (!uses(c, as))
+		if (!uses(p->vcpus[i], as))
 			continue;
-		__atomic_store_n(&c->flush, 1, __ATOMIC_SEQ_CST);
-		kvcpu_expel(c);
+		__atomic_store_n(&p->vcpus[i]->flush, 1, __ATOMIC_SEQ_CST);
+		set |= 1u << i;
 	}
+	expel_set(p, set);
 }
 
-void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
+void kvcpu_zap(struct aspace *as, const gpa_t *tables, unsigned n)
 {
+	struct platform *p = kaspace_platform(as);
 	struct kvcpu *c = p->me;
 	uint64_t *list = (uint64_t *)c->stack;
+	gpa_t root = kaspace_root(as);
+
+	/* When the address space ends no vCPU stands on it: who finds a table of it again looks at it anew. */
+	if (!root)
+		root = kpt_kernel_root(p);
 
 	while (n) {
 		unsigned batch = MIN(n, KVM_ZAP_BATCH);
@@ -265,8 +308,9 @@ void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
 		for (unsigned i = 0; i < batch; i++)
 			list[i] = KVM_MON_DIRECT + (tables[i] - KVM_GPA_BASE) + 1;
 		list[batch] = 0;
-		if (kvcpu_call(c, KMON(kmon_zap), 0, c->stack_top - PAGE_SIZE) < 0)
+		if (kvcpu_call(c, KMON(kmon_zap), root, c->stack_top - PAGE_SIZE) < 0)
 			return;
+		c->cr3 = root;
 		tables += batch;
 		n -= batch;
 	}
@@ -285,7 +329,12 @@ void kvcpu_leave(struct aspace *as)
 		if (c->cr3 != kaspace_root(as))
 			continue;
 		c->cr3 = kpt_kernel_root(p);
-		(void)kvcpu_call(c, KMON(kmon_root), c->cr3, c->stack_top);
+		/* Not a call of another thread's: KVM waits for a grace period of RCU each time that a vCPU is run by
+		 * another thread than before. */
+		if (c == p->me)
+			(void)kvcpu_call(c, KMON(kmon_root), c->cr3, c->stack_top);
+		else
+			c->root_gone = true;
 	}
 }
 

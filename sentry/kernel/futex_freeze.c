@@ -11,7 +11,10 @@
  * memory. When none is left running the asking call is run again and has the words for itself until
  * futex_thaw(). One freeze at a time; others wait for their turn.
  *
- * Limits. Other address spaces that share the page are not held: for a word in shared memory the
+ * A platform that can hold all guest code at once (platform_ops.hold) does so instead, until the call
+ * has ended: nobody is parked, and nobody else can reach the words either.
+ *
+ * Limits of the rest. Other address spaces that share the page are not held: for a word in shared memory the
  * operation is exact only within the process, as the words are changed by at most one process at a
  * time in each protocol that uses them (the owner of a PI lock excepted). A guest that keeps a
  * thread from stopping loses the guarantee after FREEZE_PATIENCE_NS: it hurts nobody but itself.
@@ -76,6 +79,10 @@ static void thaw_held(void *data)
 
 bool futex_freeze(struct task *t)
 {
+	if (kernel.plat->hold) {
+		kernel.plat->hold(kernel.platform);
+		return true;
+	}
 	if (!freeze.init_done) {
 		waitq_init(&freeze.turn);
 		ktimer_init(&freeze.poll, poll_fire);

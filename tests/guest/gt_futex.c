@@ -301,6 +301,20 @@ static void pi_mutex_storm(void)
 	CHECK_EQ(storm_count, THREADS * ROUNDS);
 }
 
+/* The same while others wait for their turn on each processor. */
+static void pi_mutex_busy(void)
+{
+	pid_t pid[6];
+
+	for (unsigned i = 0; i < 6; i++)
+		pid[i] = CHILD(for (;;));
+	pi_mutex_storm();
+	for (unsigned i = 0; i < 6; i++) {
+		CHECK_OK(kill(pid[i], SIGKILL));
+		CHECK_KILLED(pid[i], SIGKILL);
+	}
+}
+
 static void pi_rules(void)
 {
 	uint32_t w = 0;
@@ -424,6 +438,7 @@ static const struct gt_case cases[] = {
 	{ "robust_hostile", robust_hostile },
 	{ "mutex_storm", mutex_storm },
 	{ "pi_mutex_storm", pi_mutex_storm },
+	{ "pi_mutex_busy", pi_mutex_busy },
 	{ "pi_rules", pi_rules },
 	{ "cond_storm", cond_storm },
 	{ "barrier_storm", barrier_storm },

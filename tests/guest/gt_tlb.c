@@ -360,6 +360,80 @@ static void kernel_writes_into_copies(void)
 }
 
 /* Address space is cheap: terabytes of it. */
+static int wake_pipe[2];
+
+static void *reader(void *arg)
+{
+	for (int i = 1; i <= ROUNDS; i++) {
+		if (read(wake_pipe[0], (void *)page, 1) != 1)
+			return (void *)1;
+		phase = i;
+	}
+	return NULL;
+}
+
+static void *looker(void *arg)
+{
+	for (int i = 1; i <= ROUNDS; i++) {
+		go = i;
+		for (;; progress++) {
+			int before = phase;
+
+			if (page[0] == i)
+				break;
+			if (before == i)
+				stale++;
+		}
+	}
+	return NULL;
+}
+
+/* The kernel writes into a page that a child shares, for a thread that another process woke; a third thread, which
+ * never leaves user code, looks. */
+static void woken_from_outside(void)
+{
+	int ctl[2], child[2];
+	pthread_t r, l;
+	pid_t pid;
+	void *ret;
+
+	page = gt_shared(PAGE);
+	map_again();
+	CHECK_OK(pipe(wake_pipe));
+	CHECK_OK(pipe(ctl));
+	CHECK_OK(pipe(child));
+	pid = CHILD({
+		for (char i = 1, c; read(ctl[0], &c, 1) == 1 && i <= ROUNDS; i++)
+			CHECK_EQ(write(wake_pipe[1], &i, 1), 1);
+	});
+	go = phase = stale = 0;
+	CHECK_EQ(pthread_create(&r, NULL, reader, NULL), 0);
+	CHECK_EQ(pthread_create(&l, NULL, looker, NULL), 0);
+	for (int i = 1; i <= ROUNDS; i++) {
+		pid_t holder;
+
+		WAIT_FOR(go == i);
+		holder = CHILD({
+			char c;
+			CHECK_OK(read(child[0], &c, 1)); /* has the page meanwhile */
+		});
+		let_run();
+		CHECK_EQ(write(ctl[1], "", 1), 1);
+		WAIT_FOR(go > i || page[0] == i);
+		if (i < ROUNDS)
+			WAIT_FOR(go == i + 1);
+		CHECK_EQ(write(child[1], "", 1), 1);
+		CHECK_EXIT(holder, 0);
+		CHECK_EQ(stale, 0);
+	}
+	CHECK_EQ(pthread_join(r, &ret), 0);
+	CHECK(!ret);
+	CHECK_EQ(pthread_join(l, NULL), 0);
+	CHECK_OK(close(ctl[1]));
+	CHECK_OK(kill(pid, SIGKILL));
+	gt_status(pid);
+}
+
 static void huge_reservations(void)
 {
 	const size_t tb = 1ul << 40;
@@ -421,6 +495,7 @@ static const struct gt_case cases[] = {
 	{ "fork_while_written", fork_while_written },
 	{ "copies_in_chains", copies_in_chains },
 	{ "kernel_writes_into_copies", kernel_writes_into_copies },
+	{ "woken_from_outside", woken_from_outside },
 	{ "huge_reservations", huge_reservations },
 	{ "shared_by_many", shared_by_many },
 	{ NULL, NULL },

@@ -259,6 +259,38 @@ static void test_freeze_fails(void)
 	}
 }
 
+static unsigned holds;
+
+static void count_hold(struct platform *p)
+{
+	(void)p;
+	holds++;
+}
+
+/* A platform that keeps guest code from running by itself: nobody need stop, nothing runs out. */
+static void test_hold(void)
+{
+	const struct platform_ops *plat = kernel.plat;
+	struct platform_ops holding = *plat;
+	unsigned kicked = 0;
+
+	holding.hold = count_hold;
+	kernel.plat = &holding;
+	*word(W1) = 0;
+	tap_eq(futex(thr[0], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), 0, "taken at once while others run");
+	tap_eq(*word(W1), (uint32_t)thr[0]->tid, "the word has the owner");
+	for (int k = 1; k < N_THREADS; k++)
+		kicked += fake_ctx(thr[k])->kicked;
+	tap_ok(holds == 1 && !kicked && !futex_freeze_for, "held by the platform");
+	tap_eq(futex(thr[1], W1, FUTEX_LOCK_PI_PRIVATE, 0, 0, 0, 0), FAKE_BLOCKED, "another waits");
+	tap_eq(*word(W1), (uint32_t)thr[0]->tid | FUTEX_WAITERS, "and says so");
+	tap_eq(futex(thr[0], W1, FUTEX_UNLOCK_PI_PRIVATE, 0, 0, 0, 0), 0, "unlock");
+	tap_eq(fake_result(thr[1]), 0, "the other has it");
+	tap_eq(futex(thr[1], W1, FUTEX_UNLOCK_PI_PRIVATE, 0, 0, 0, 0), 0, "and gives it back");
+	tap_eq(holds, 2, "once for each lock");
+	kernel.plat = plat;
+}
+
 static void test_pi(void)
 {
 	struct linux_timespec *ts = fake_mem(thr[0], TS);
@@ -447,6 +479,7 @@ int main(void)
 	test_wake_op();
 	test_freeze();
 	test_freeze_fails();
+	test_hold();
 	test_pi();
 	test_waitv();
 	test_robust();

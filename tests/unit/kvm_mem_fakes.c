@@ -78,8 +78,10 @@ void kvcpu_shootdown(struct aspace *as)
 	for_each_entry(e) if (e->as == as) forget(e);
 }
 
-void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
+void kvcpu_zap(struct aspace *as, const gpa_t *tables, unsigned n)
 {
+	struct platform *p = kaspace_platform(as);
+
 	fake.zaps++;
 	if (!p->shadow || !n)
 		fake_broken("zap", n);
@@ -89,6 +91,12 @@ void kvcpu_zap(struct platform *p, const gpa_t *tables, unsigned n)
 		for_each_entry(e) for (unsigned k = 0; k < LEVELS && e->as; k++) if (e->tables[k] == tables[i])
 			forget(e);
 	}
+}
+
+void kvm_hold(struct platform *p)
+{
+	(void)p;
+	fake.holds++;
 }
 
 void kvcpu_leave(struct aspace *as)

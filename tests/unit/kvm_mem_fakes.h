@@ -19,7 +19,7 @@ struct fake_ctx {
 };
 
 struct fake_counts {
-	unsigned slots, shootdowns, zaps, leaves, broken; /* broken: rules that were not kept */
+	unsigned slots, shootdowns, zaps, leaves, holds, broken; /* broken: rules that were not kept */
 	uint64_t slot_bytes;
 	unsigned refuse_slots; /* memslots from this number on are refused; 0: none */
 };

@@ -15,7 +15,7 @@
 #include "tests/unit/kvm_mem_oracle.h"
 
 #define RW (PROT_READ | PROT_WRITE)
-#define FILES 2u /* the second changes its length, and is mapped shared only: a private copy survives that here */
+#define FILES 2u /* the second changes its length */
 #define FILE_PAGES 24u
 
 enum kind { NONE, ANON, SHM, FILE_PRIVATE, FILE_SHARED };
@@ -25,6 +25,7 @@ struct page {
 	enum kind kind;
 	int prot;
 	bool dontfork, wipe;
+	unsigned file, at; /* FILE_*: which, and the page of it */
 };
 
 struct space {
@@ -34,7 +35,7 @@ struct space {
 
 static struct space space[ORACLE_MAX];
 static int file[FILES][2]; /* [0] the platform's, [1] Linux's */
-static unsigned steps, forks, copies;
+static unsigned steps, forks, copies, grown, cut;
 static bool trace; /* KVM_MEM_TRACE */
 
 static unsigned rnd(unsigned n)
@@ -112,13 +113,16 @@ static void do_map(struct space *s, unsigned first, unsigned n)
 	if (kind == SHM || kind == FILE_SHARED)
 		op.flags |= ASPACE_SHARED;
 	if (kind == FILE_PRIVATE || kind == FILE_SHARED) {
-		op.fd = kind == FILE_PRIVATE ? 0 : (int)rnd(FILES);
+		op.fd = (int)rnd(FILES);
 		op.offset = rnd(FILE_PAGES) * PAGE_SIZE;
 	}
 	if (both(s, op) < 0)
 		return;
 	for (unsigned i = first; i < first + n; i++)
-		s->page[i] = (struct page){ kind, op.prot, false, false };
+		s->page[i] = (struct page){ .kind = kind,
+			                    .prot = op.prot,
+			                    .file = (unsigned)op.fd,
+			                    .at = (unsigned)(op.offset >> PAGE_SHIFT) + i - first };
 }
 
 static void do_unmap(struct space *s, unsigned first, unsigned n)
@@ -165,6 +169,31 @@ static void do_advise(struct space *s, unsigned first, unsigned n)
 		p->dontfork = advice == MADV_DONTFORK || (p->dontfork && advice != MADV_DOFORK);
 		p->wipe = advice == MADV_WIPEONFORK || (p->wipe && advice != MADV_KEEPONFORK);
 	}
+}
+
+/* Makes the mapping longer where it is, when Linux agrees. */
+static void do_grow(struct space *s, unsigned first)
+{
+	unsigned more = 1 + rnd(4), n = 1 + rnd(3);
+	struct aspace_op op = { .op = ASPACE_REMAP, .fd = -1 };
+	struct page *p;
+
+	/* There must be room behind it. */
+	while (first + n < ORACLE_PAGES && s->page[first + n].kind != NONE)
+		first++;
+	p = &s->page[first];
+	if (first + n + more > ORACLE_PAGES || !all_mapped(s, first, n) || p->kind >= FILE_PRIVATE)
+		return;
+	op.addr = op.new_addr = addr_of(first);
+	op.len = n * PAGE_SIZE;
+	op.new_len = (n + more) * PAGE_SIZE;
+	if (oracle_apply(idx(s), &op) < 0)
+		return;
+	if (fake_apply(s->as, &op) < 0)
+		fake_broken("grow", op.addr);
+	for (unsigned i = n; i < n + more; i++)
+		p[i] = p[n - 1];
+	grown++;
 }
 
 /* Moves what Linux agrees to move: it wants one mapping, of which only it knows the borders. */
@@ -257,6 +286,30 @@ static void do_write(struct space *s)
 	copies++;
 }
 
+/* An execve(2): all is gone but the address space. */
+static void do_exec(struct space *s)
+{
+	const struct aspace_op op = { .op = ASPACE_UNMAP, .addr = addr_of(0), .len = ORACLE_PAGES * PAGE_SIZE };
+
+	oracle_apply(idx(s), &op);
+	kaspace_clear(s->as);
+	memset(s->page, 0, sizeof(s->page));
+}
+
+/* As the sentry does when the file @f was cut. */
+static void cut_mappings(unsigned f, unsigned pages)
+{
+	for (unsigned k = 0; k < ORACLE_MAX; k++)
+		for (unsigned i = 0; i < ORACLE_PAGES && space[k].as; i++) {
+			const struct page *p = &space[k].page[i];
+
+			if (p->kind < FILE_PRIVATE || p->file != f || p->at < pages)
+				continue;
+			kvm_aspace_cut(space[k].as, addr_of(i), PAGE_SIZE);
+			cut++;
+		}
+}
+
 static void do_file(void)
 {
 	unsigned f = rnd(FILES), len = (rnd(FILE_PAGES) + 1) * 4096 + rnd(3) * 100;
@@ -266,10 +319,12 @@ static void do_file(void)
 	for (unsigned side = 0; side < 2; side++)
 		if (pwrite(file[f][side], &word, sizeof(word), off) != sizeof(word))
 			fake_broken("pwrite", (uint64_t)off);
-	if (f == 1 && !rnd(3))
-		for (unsigned side = 0; side < 2; side++)
-			if (ftruncate(file[f][side], len) < 0)
-				fake_broken("ftruncate", len);
+	if (f == 0 || rnd(3))
+		return;
+	for (unsigned side = 0; side < 2; side++)
+		if (ftruncate(file[f][side], len) < 0)
+			fake_broken("ftruncate", len);
+	cut_mappings(f, (len + (unsigned)PAGE_SIZE - 1) >> PAGE_SHIFT);
 }
 
 static void check_page(struct space *s, unsigned i, const struct oracle_page *want)
@@ -313,7 +368,7 @@ static void step(void)
 	struct space *s = random_space();
 	unsigned first = rnd(ORACLE_PAGES), n = 1 + rnd(MIN(ORACLE_PAGES - first, rnd(3) ? 12u : 48u));
 
-	switch (rnd(16)) {
+	switch (rnd(18)) {
 	case 0:
 	case 1:
 	case 2:
@@ -343,6 +398,13 @@ static void step(void)
 	case 12:
 		do_file();
 		break;
+	case 13:
+		do_grow(s, first);
+		break;
+	case 14:
+		if (!rnd(6))
+			do_exec(s);
+		break;
 	default:
 		for (unsigned i = 0; i < 8; i++)
 			do_write(s);
@@ -363,15 +425,15 @@ static void run(bool shadow, unsigned seed, unsigned n)
 	oracle_start();
 	memset(space, 0, sizeof(space));
 	space[0].as = kaspace_create(&fake_platform);
-	steps = forks = copies = 0;
+	steps = forks = copies = grown = cut = 0;
 	trace = getenv("KVM_MEM_TRACE");
 	for (; steps < n && !fake.broken; steps++) {
 		step();
 		if (steps % 4 == 3)
 			check_all(steps % 32 == 31);
 	}
-	tap_ok(!fake.broken, "seed %u%s: as Linux after %u steps, %u forks, %u copies", seed,
-	       shadow ? ", shadowed" : "", steps, forks, copies);
+	tap_ok(!fake.broken, "seed %u%s: as Linux after %u steps, %u forks, %u copies, %u grown, %u cut", seed,
+	       shadow ? ", shadowed" : "", steps, forks, copies, grown, cut);
 	for (unsigned k = 0; k < ORACLE_MAX; k++)
 		kvm_aspace_put(space[k].as);
 	oracle_end();

@@ -3,10 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/tap.h"
@@ -397,16 +401,19 @@ static void test_large_file(void)
 	tap_eq(ftruncate(fd, (off_t)len), 0, "a sparse file");
 	tap_eq(pwrite(fd, "e", 1, (off_t)(len - 1)), 1, "with a byte at its end");
 	tap_eq(map(as, A, len, RW, ASPACE_SHARED, fd, 0), 0, "mapped whole");
-	tap_eq(fake_platform.mem->n_files, 0, "takes no room in the window");
+	tap_eq(fake_platform.mem->n_files, 1, "a mapping of ours, but no room in the window");
 	tap_eq(rd(as, A + len - 1), 'e', "the end");
 	tap_eq(wr(as, A + len / 2, 'm'), 0, "the middle");
 	child = kaspace_fork(as);
 	tap_eq(unmap(as, A, len / 2), 0, "half of it goes");
 	tap_eq(rd(child, A + len / 2), 'm', "the child has it");
-	tap_eq(fake_platform.mem->n_files, 2, "two pieces of it are in the window");
+	tap_eq(fake_platform.mem->n_files, 3, "two pieces of it are in the window");
 	tap_eq(map(as, A, len, PROT_READ, 0, fd, 0), 0, "private");
 	tap_eq(rd(as, A + len / 2), 'm', "sees the same");
 	tap_eq(map(as, A, 63ull << 40, PROT_READ, 0, fd, 0), -ENOMEM, "but not without end");
+	fake_platform.mem->n_files += KMEM_FILES_MAX;
+	tap_eq(map(as, A, len, PROT_READ, 0, fd, 0), -ENOMEM, "nor in any number: the host counts them too");
+	fake_platform.mem->n_files -= KMEM_FILES_MAX;
 	close(fd);
 	kvm_aspace_put(child);
 	kvm_aspace_put(as);
@@ -676,6 +683,166 @@ static void test_system_pages(void)
 	kpage_put(p, text);
 }
 
+struct taker {
+	uint32_t *word;
+	unsigned taken;
+	bool stop;
+};
+
+/* A guest thread that takes a lock whenever it is free. */
+static void *take_main(void *arg)
+{
+	struct taker *t = arg;
+
+	while (!__atomic_load_n(&t->stop, __ATOMIC_SEQ_CST)) {
+		uint32_t is_free = 0;
+
+		if (__atomic_compare_exchange_n(t->word, &is_free, 9, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			t->taken++;
+	}
+	return NULL;
+}
+
+/* A word is stored once: what the guest makes of it then stays. */
+static void test_word(void)
+{
+	struct aspace *as = kaspace_create(&fake_platform);
+	const uint32_t busy = 7, is_free = 0;
+	struct taker t = { .stop = false };
+	time_t end = time(NULL) + 2;
+	unsigned freed = 0;
+	gpa_t table;
+	pthread_t th;
+	int fd = file_of(1, 1);
+
+	anon(as, A, PG, RW);
+	tap_eq(kvm_aspace_write(as, A, &busy, sizeof(busy)), sizeof(busy), "a lock is held");
+	t.word = kpage_ptr(&fake_platform, pte_page(pte_load(kpt_find(as, A, &table))));
+	pthread_create(&th, NULL, take_main, &t);
+	for (; time(NULL) <= end; freed++) {
+		if (kvm_aspace_write(as, A, &busy, 4) != 4 || kvm_aspace_write(as, A, &is_free, 4) != 4)
+			break;
+		for (unsigned i = 0; __atomic_load_n(t.word, __ATOMIC_SEQ_CST) != 9; i++)
+			if (i > 1000)
+				sched_yield();
+	}
+	__atomic_store_n(&t.stop, true, __ATOMIC_SEQ_CST);
+	pthread_join(th, NULL);
+	tap_eq(t.taken, freed, "taken as often as it was free");
+	map(as, A + PG, PG, RW, ASPACE_SHARED, fd, 0);
+	tap_ok(kvm_aspace_write(as, A + PG + 8, &busy, 4) == 4 && fake.holds == 1, "in a file nobody looks meanwhile");
+	tap_ok(kvm_aspace_write(as, A + PG + 9, &busy, 4) == 4 && fake.holds == 1, "at what is no word anybody may");
+	close(fd);
+	kvm_aspace_put(as);
+}
+
+/* A move for which there are no tables leaves none behind. */
+static void test_failed_move(void)
+{
+	struct kmem *m = fake_platform.mem;
+	struct aspace *as = kaspace_create(&fake_platform);
+	uint64_t limit = m->limit;
+	uaddr_t far = 0x5ull << 39;
+
+	anon(as, A, 512 * MIB, RW);
+	for (uaddr_t at = A; at < A + 512 * MIB; at += 16 * MIB)
+		tap_eq(wr(as, at, 1), 0, "pages in many tables");
+	anon(as, far + (1ull << 30), PG, RW);
+	tap_eq(wr(as, far + (1ull << 30), 1), 0, "a neighbour of the target");
+	m->limit = m->used + 4;
+	tap_eq(remap(as, A, 512 * MIB, far, 512 * MIB, 0), -ENOMEM, "no memory for the tables at the target");
+	m->limit = limit;
+	tap_eq(rd(as, A + 496 * MIB), 1, "what was to move is still there");
+	tap_eq(code(as, far, KFAULT_READ), SEGV_MAPERR, "and not there");
+	unmap(as, far + (1ull << 30), PG);
+	unmap(as, A, 512 * MIB);
+	kvm_aspace_put(as);
+}
+
+struct starving {
+	struct aspace *as[3];
+	unsigned failed, seed;
+};
+
+static unsigned pick(struct starving *s, unsigned n)
+{
+	return (unsigned)rand_r(&s->seed) % n;
+}
+
+/* One op, whatever it gives: in an address space of three small areas far apart. */
+static void starving_op(struct starving *s, struct aspace *as, int fd)
+{
+	uaddr_t at = (pick(s, 3) * 0x3ffull << 30) + A + pick(s, 4) * 2 * MIB - pick(s, 12) * PG;
+	uaddr_t to = (pick(s, 3) * 0x3ffull << 30) + A + 64 * MIB + pick(s, 1100) * PG;
+	uint64_t len = (1 + pick(s, 700)) * PG;
+	unsigned what = pick(s, 12);
+	uint8_t buf[2 * PAGE_SIZE] = { 1 };
+	int r = 0;
+
+	if (what < 2)
+		r = map(as, at, len, RW, pick(s, 2) ? ASPACE_LOCKED : 0, -1, 0);
+	else if (what == 2)
+		r = map(as, at, len, RW, ASPACE_SHARED, pick(s, 2) ? fd : -1, 0);
+	else if (what == 3)
+		r = map(as, at, len, RW, 0, fd, 0);
+	else if (what == 4)
+		r = protect(as, at, len, pick(s, 2) ? PROT_READ : RW);
+	else if (what == 5)
+		r = unmap(as, at, len);
+	else if (what == 6)
+		r = remap(as, at, len, to, len, 0);
+	else if (what == 7)
+		r = advise(as, at, len, pick(s, 2) ? MADV_DONTNEED : MADV_POPULATE_WRITE);
+	else
+		for (unsigned i = 0; i < 16; i++, at += 37 * PG)
+			r |= (pick(s, 2) ? wr(as, at, 7) : (int)kvm_aspace_write(as, at, buf, sizeof(buf))) == -SIGKILL
+			             ? -ENOMEM
+			             : 0;
+	s->failed += r == -ENOMEM;
+}
+
+/* Each of the tables that have a bound is about to be full. */
+static void test_starving(void)
+{
+	struct starving s = { .seed = 5 };
+	struct kmem *m = fake_platform.mem;
+	uint64_t limit = m->limit;
+	int fd = file_of(4, 1);
+
+	for (unsigned step = 0; step < 6000; step++) {
+		unsigned i = pick(&s, ARRAY_SIZE(s.as)), from = pick(&s, ARRAY_SIZE(s.as));
+		uint64_t regions = 0, chunks = 0;
+
+		if (pick(&s, 4))
+			m->limit = m->used + pick(&s, 12);
+		if (!pick(&s, 8) && m->n_regions < KMEM_REGIONS_MAX - 4)
+			regions = KMEM_REGIONS_MAX - m->n_regions - pick(&s, 4);
+		if (!pick(&s, 8))
+			chunks = (4u << 20) - m->n_chunks - pick(&s, 3);
+		m->n_regions += regions;
+		m->n_chunks += chunks;
+		if (!s.as[i]) {
+			s.as[i] = s.as[from] ? kaspace_fork(s.as[from]) : kaspace_create(&fake_platform);
+			s.failed += !s.as[i];
+		} else if (pick(&s, 20)) {
+			starving_op(&s, s.as[i], fd);
+		} else if (pick(&s, 2)) {
+			kaspace_clear(s.as[i]);
+		} else {
+			kvm_aspace_put(s.as[i]);
+			s.as[i] = NULL;
+		}
+		m->n_regions -= regions;
+		m->n_chunks -= chunks;
+		m->limit = limit;
+		fake_check();
+	}
+	tap_ok(s.failed > 300, "%u ops had no memory", s.failed);
+	for (unsigned i = 0; i < ARRAY_SIZE(s.as); i++)
+		kvm_aspace_put(s.as[i]);
+	close(fd);
+}
+
 static const struct {
 	const char *name;
 	void (*fn)(void);
@@ -700,6 +867,9 @@ static const struct {
 	{ "giving_back", test_giving_back, 0 },
 	{ "memslots", test_memslots_refused, 0 },
 	{ "stale", test_stale, 0 },
+	{ "word", test_word, 0 },
+	{ "failed_move", test_failed_move, 0 },
+	{ "starving", test_starving, 0 },
 	{ "system", test_system_pages, 2 },
 };
 

@@ -97,6 +97,37 @@ static void test_scheduling(void)
 	tap_eq(tk.results[0], 1, "%s: and goes on", tk.mode);
 }
 
+static bool hidden(uint32_t leaf, uint32_t index, unsigned reg, uint32_t bits)
+{
+	for (uint32_t i = 0; i < tk.plat->cpuid.nent; i++) {
+		const struct kvm_cpuid_entry2 *e = &tk.plat->cpuid.e[i];
+		const uint32_t regs[] = { e->eax, e->ebx, e->ecx, e->edx };
+
+		if (e->function == leaf && e->index == index && (regs[reg] & bits))
+			return false;
+	}
+	return true;
+}
+
+/* What is not virtualised is not told of. */
+static void test_cpuid(void)
+{
+	enum { EAX, EBX, ECX, EDX };
+
+	tap_ok(hidden(1, 0, ECX, 1u << 3 | 1u << 5 | 1u << 21 | 1u << 31), "no MONITOR, VMX, X2APIC, HYPERVISOR");
+	tap_ok(hidden(7, 0, EBX, 1u << 2 | 1u << 4 | 1u << 11 | 1u << 14), "no SGX, HLE, RTM, MPX");
+	tap_ok(hidden(7, 0, ECX, 1u << 3 | 1u << 4 | 1u << 5 | 1u << 7), "no PKU, WAITPKG, SHSTK");
+	tap_ok(hidden(7, 0, EDX, 1u << 5 | 1u << 20 | 1u << 22 | 1u << 24 | 1u << 25), "no UINTR, IBT, AMX");
+	tap_ok(hidden(7, 1, EAX, 1u << 17 | 1u << 21 | 1u << 26) && hidden(7, 1, EDX, 1u << 8 | 1u << 19 | 1u << 21),
+	       "no FRED, AMX, LAM, AVX10, APX");
+	tap_ok(hidden(0xd, 0, EAX, ~0xe7u) && hidden(0xd, 1, ECX, ~0u) && hidden(0xd, 1, EAX, 1u << 4),
+	       "no state that is not kept");
+	tap_ok(hidden(0x80000001, 0, ECX, 1u << 2 | 1u << 23 | 1u << 29), "no SVM, counters, MWAITX");
+	for (unsigned reg = EAX; reg <= EDX; reg++)
+		tap_ok(hidden(0x40000000, 0, reg, ~0u) && hidden(0xa, 0, reg, ~0u) && hidden(0x8000000a, 0, reg, ~0u),
+		       "no hypervisor's leaf, no counters, no SVM");
+}
+
 /* System calls with nothing but the way out of the VM and in again. */
 static uint64_t bare_exits(long n)
 {
@@ -168,6 +199,7 @@ int main(int argc, char **argv)
 		return tap_done();
 	}
 	if (start()) {
+		test_cpuid();
 		tk_programs(2000);
 		test_scheduling();
 		ops->destroy(tk.plat);

@@ -200,6 +200,7 @@ ssize_t gofer_handle(struct gofer *g, const uint8_t *req, size_t len, uint8_t *o
 	q = sbx__gofer__request__unpack(&alloc, len, req);
 	if (!q)
 		return -EPROTO;
+	g->peer_cpu = q->cpu;
 	reply_reset(r);
 	ret = dispatch(g, q, r);
 	watch_expect_nothing(g->watches);
@@ -244,6 +245,7 @@ static int serve_one(struct gofer *g, int sock, uint8_t *in, uint8_t *out)
 	r = wire_send(sock, &a);
 	if (fd >= 0 && close_fd)
 		host_close(fd);
+	follow_request(&g->follow, g->peer_cpu);
 	return r < 0 ? r : 1;
 }
 

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/macros.h"
 #include "gofer/audit.h"
+#include "gofer/follow.h"
 #include "gofer/grant.h"
 #include "gofer/node.h"
 #include "gofer/proto/gofer.pb-c.h"
@@ -69,6 +70,8 @@ struct gofer {
 	struct stream streams[GOFER_STREAMS];
 	uint64_t stream_clock;
 	bool greeted;
+	struct follow follow;
+	uint32_t peer_cpu; /* of the request that is being answered, as it says */
 	bool timed; /* receiving from the sentry gives up after a while: gofer_socket_time() */
 	struct reply reply;
 	uint8_t arena[GOFER_ARENA + GOFER_DATA_MAX];

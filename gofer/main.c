@@ -102,6 +102,7 @@ static int start(struct confine *c, struct gofer **ret, struct sbx_err *err)
 	g->watches = watch_create();
 	gofer_socket_time(g, FD_SENTRY);
 	host_sched_short_turns();
+	follow_start(&g->follow);
 	sbx__control__message__free_unpacked(m, NULL);
 	r = confine_steady(c, err);
 	if (r < 0)

@@ -23,6 +23,7 @@
 #include "base/host/at.h"
 #include "base/host/file.h"
 #include "base/log.h"
+#include "base/slab.h"
 #include "gofer/grant.h"
 #include "gofer/reopen.h"
 #include "gofer/watch.h"
@@ -37,6 +38,8 @@ struct node_table {
 	struct list lru;
 	unsigned n_open, fd_budget, n_nameless_open;
 };
+
+static struct slab nodes = SLAB_INIT(nodes, struct node);
 
 struct node_table *node_table_create(unsigned fd_budget)
 {
@@ -182,10 +185,11 @@ static void fd_relax(struct node_table *t, struct node *n)
 
 static struct node *node_alloc(struct grant *g, const struct statx *stx)
 {
-	struct node *n = calloc(1, sizeof(*n));
+	struct node *n = slab_alloc(&nodes);
 
 	if (!n)
 		return NULL;
+	memset(n, 0, sizeof(*n));
 	n->refs = 1;
 	n->grant = g;
 	n->fd = -1;
@@ -228,7 +232,7 @@ void node_put(struct node_table *t, struct node *n)
 		hash_remove(t, n);
 		fd_drop(t, n);
 		free(n->name);
-		free(n);
+		slab_free(&nodes, n);
 		n = parent;
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/host/sched.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -23,6 +24,29 @@ unsigned host_cpu_current(void)
 	int cpu = sched_getcpu();
 
 	return cpu < 0 ? 0 : (unsigned)cpu;
+}
+
+static cpu_set_t remembered;
+
+int host_cpu_remember(void)
+{
+	return sched_getaffinity(0, sizeof(remembered), &remembered) < 0 ? -errno : 0;
+}
+
+int host_cpu_bind(unsigned cpu)
+{
+	cpu_set_t set;
+
+	if (cpu >= CPU_SETSIZE)
+		return -EINVAL;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
+}
+
+int host_cpu_unbind(void)
+{
+	return sched_setaffinity(0, sizeof(remembered), &remembered) < 0 ? -errno : 0;
 }
 
 /* As in linux/sched/types.h, which older headers do not have. */

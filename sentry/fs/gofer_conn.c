@@ -12,6 +12,7 @@
 
 #include "base/bug.h"
 #include "base/host/file.h"
+#include "base/host/sched.h"
 #include "base/log.h"
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/kernel/kernel.h"
@@ -190,6 +191,7 @@ static int send_request(struct gofer_call *c)
 	int r;
 
 	c->req.tag = ++conn->tag;
+	c->req.cpu = host_cpu_current() + 1;
 	gofer_defer_send(c);
 	c->req.n_clunk = n;
 	c->req.clunk = n ? conn->clunks + (conn->n_clunks - n) : NULL;

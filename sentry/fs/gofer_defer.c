@@ -31,7 +31,9 @@ static void settle(void)
 
 static void timer_fired(struct ktimer *kt)
 {
-	(void)kt;
+	/* What is waiting now may have come since it was armed: most is taken along by the next request. */
+	if (waiting && waiting->pending_until > clock_mono_ns() && ktimer_arm(kt, waiting->pending_until) == 0)
+		return;
 	settle();
 }
 
@@ -75,7 +77,9 @@ bool gofer_defer(struct gofer_inode *gi, const struct iattr *attr, uint32_t vali
 			gofer_flush(c);
 		if (!c->defer_timer.fire)
 			ktimer_init(&c->defer_timer, timer_fired);
-		if (!c->defer_timer.index && ktimer_arm(&c->defer_timer, clock_mono_ns() + GOFER_DEFER_NS) < 0)
+		if (!c->n_pending)
+			c->pending_until = clock_mono_ns() + GOFER_DEFER_NS;
+		if (!c->defer_timer.index && ktimer_arm(&c->defer_timer, c->pending_until) < 0)
 			return false;
 		c->pending[c->n_pending++] = gofer_inode(inode_get(in));
 		waiting = c;

@@ -10,8 +10,11 @@
 #include <sys/stat.h>
 
 #include "base/host/file.h"
+#include "base/slab.h"
 #include "sentry/fs/gofer_priv.h"
 #include "sentry/vfs/dentry.h"
+
+static struct slab inodes = SLAB_INIT(inodes, struct gofer_inode);
 
 uint64_t gofer_until(const struct gofer_fs *fs)
 {
@@ -158,10 +161,11 @@ static const struct inode_ops *ops_for(uint32_t mode)
 
 static struct gofer_inode *inode_make(struct gofer_fs *fs, const Sbx__Gofer__Attr *a)
 {
-	struct gofer_inode *gi = calloc(1, sizeof(*gi));
+	struct gofer_inode *gi = slab_alloc(&inodes);
 
 	if (!gi)
 		return NULL;
+	memset(gi, 0, sizeof(*gi));
 	inode_init(&gi->inode, &fs->sb, ops_for(a->mode), gofer_guest_ino(fs, a->dev, a->ino), a->mode);
 	if (S_ISREG(a->mode))
 		gi->inode.fops = &gofer_file_ops;
@@ -393,7 +397,7 @@ static void inode_free(struct gofer_inode *gi)
 	gofer_fid_clear(gi);
 	gofer_place_clear(gi);
 	free(gi->link);
-	free(gi);
+	slab_free(&inodes, gi);
 }
 
 /* The put of the parent may end that as well, and so on: a queue instead of recursion as deep as the tree. */

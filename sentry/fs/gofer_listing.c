@@ -84,12 +84,16 @@ static void bucket_insert(struct gofer_listing *l, uint32_t i)
 	*b = i + 1;
 }
 
-/* Room for one more entry with a name of @len bytes. */
-static int reserve(struct gofer_listing *l, size_t len)
+/* Room for @n more entries with names of @len bytes together: both of one reply, or one name. */
+static int reserve(struct gofer_listing *l, size_t n, size_t len)
 {
-	uint32_t cap = l->cap ? l->cap * 2 : 16, names_cap = l->names_cap ? l->names_cap * 2 : 512;
+	uint32_t cap = l->cap ? l->cap : 16, names_cap = l->names_cap ? l->names_cap : 512;
 
-	if (l->n == l->cap) {
+	while (cap < l->n + n)
+		cap *= 2;
+	while (names_cap < l->names_len + len)
+		names_cap *= 2;
+	if (cap > l->cap) {
 		struct gofer_ent *e = realloc(l->ents, cap * sizeof(*e));
 		uint32_t *b;
 
@@ -107,7 +111,7 @@ static int reserve(struct gofer_listing *l, size_t len)
 				bucket_insert(l, i);
 		}
 	}
-	if (l->names_len + len > l->names_cap) {
+	if (names_cap > l->names_cap) {
 		char *p = realloc(l->names, names_cap);
 
 		if (!p)
@@ -138,7 +142,7 @@ static struct gofer_ent *ent_append(struct gofer_listing *l, const char *name, s
 	struct gofer_conn *c = l->dir->fs->conn;
 	size_t before = listing_bytes(l);
 	struct gofer_ent *e;
-	int r = reserve(l, len);
+	int r = reserve(l, 1, len);
 
 	c->listing_bytes += listing_bytes(l) - before;
 	if (r < 0)
@@ -230,6 +234,19 @@ static int take_entry(struct gofer_listing *l, const Sbx__Gofer__Dirent *d)
 	return 0;
 }
 
+/* All at once, so that a directory of some hundred names is not copied again and again as it grows. */
+static int reserve_reply(struct gofer_listing *l, const Sbx__Gofer__Reply *rep)
+{
+	size_t before = listing_bytes(l), len = 0;
+	int r;
+
+	for (size_t i = 0; i < rep->n_entries; i++)
+		len += strlen(rep->entries[i]->name);
+	r = reserve(l, rep->n_entries, len);
+	l->dir->fs->conn->listing_bytes += listing_bytes(l) - before;
+	return r;
+}
+
 static int take_hidden(struct gofer_listing *l, const Sbx__Gofer__Reply *rep)
 {
 	l->hides_all = rep->hides_all;
@@ -285,6 +302,8 @@ int gofer_listing_more(struct gofer_listing *l)
 		l->until = gofer_name_until(dir);
 		r = take_hidden(l, c.rep);
 	}
+	if (r == 0)
+		r = reserve_reply(l, c.rep);
 	for (size_t i = 0; r == 0 && i < c.rep->n_entries; i++) {
 		r = take_entry(l, c.rep->entries[i]);
 		next = c.rep->entries[i]->cookie;

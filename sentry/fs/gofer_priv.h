@@ -88,6 +88,7 @@ struct gofer_conn {
 	/* gofer_defer.c: put off; under way. Counted. */
 	struct gofer_inode *pending[GOFER_PENDING_MAX], *sent[GOFER_PENDING_MAX];
 	unsigned n_pending, n_sent;
+	uint64_t pending_until; /* clock_mono_ns(): the first of them is not put off longer */
 	struct ktimer defer_timer;
 	Sbx__Gofer__SetAttr before[GOFER_PENDING_MAX];
 	Sbx__Gofer__SetAttr *before_ptrs[GOFER_PENDING_MAX];

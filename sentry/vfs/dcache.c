@@ -20,12 +20,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/slab.h"
 #include "sentry/kernel/kernel.h"
 #include "sentry/vfs/walk.h"
 
 #define HASH_START 1024u
 #define HASH_MAX   65536u
 
+static struct slab dentries = SLAB_INIT(dentries, struct dentry);
 static struct dentry **table;
 static uint32_t table_size; /* power of two */
 static uint32_t n_hashed;
@@ -134,7 +136,7 @@ static void dentry_free(struct dentry *d)
 	}
 	clear_inode(d);
 	kernel.counters.dentries--;
-	free(d);
+	slab_free(&dentries, d);
 }
 
 static void free_upwards(struct dentry *d)
@@ -181,7 +183,7 @@ static struct dentry *dentry_alloc(void)
 
 	if (!table && !hash_grow(HASH_START))
 		return NULL;
-	d = malloc(sizeof(*d));
+	d = slab_alloc(&dentries);
 	if (!d)
 		return NULL;
 	memset(d, 0, offsetof(struct dentry, inline_name));
@@ -208,7 +210,7 @@ static struct dentry *dentry_alloc_child(struct dentry *parent, const char *name
 		d->name = malloc(len + 1);
 		if (!d->name) {
 			kernel.counters.dentries--;
-			free(d);
+			slab_free(&dentries, d);
 			return NULL;
 		}
 	}

@@ -92,7 +92,9 @@ uint64_t vfs_host_reads;
 void (*vfs_settle)(void);
 void (*vfs_drop_ahead)(void);
 
-/* No timers here: what is put off waits until it is asked for. */
+/* No timers here: what is put off waits until it is asked for, or the test lets one fire. */
+static uint64_t mono = NSEC_PER_SEC;
+
 void ktimer_init(struct ktimer *kt, void (*fire)(struct ktimer *kt))
 {
 	*kt = (struct ktimer){ .fire = fire };
@@ -111,7 +113,7 @@ void ktimer_cancel(struct ktimer *kt)
 
 uint64_t clock_mono_ns(void)
 {
-	return gofer_now();
+	return mono;
 }
 
 void kernel_random(void *buf, size_t n)
@@ -704,6 +706,27 @@ static void test_watched(void)
 	inode_put(dir);
 }
 
+/* @in is open for writing. The timer was armed for what has gone with a request since. */
+static void test_put_off_timer(struct inode *in)
+{
+	struct iattr mode = { .valid = ATTR_MODE, .mode = 0644 };
+	struct ktimer *t = &conn->defer_timer;
+	uint32_t before;
+
+	mono += NSEC_PER_SEC;
+	tap_ok(in->ops->refresh(in) == 0 && in->ops->setattr(in, &mode) == 0 && vfs_settle, "put off again");
+	before = conn->tag;
+	t->when = 0;
+	t->fire(t);
+	tap_ok(conn->tag == before && vfs_settle, "a timer that was armed for something older leaves it");
+	tap_ok(t->when > mono && t->when <= mono + NSEC_PER_SEC / 500, "and comes again when it is due");
+	mono = t->when;
+	t->fire(t);
+	tap_ok(conn->tag == before + 1 && !vfs_settle, "then it is done");
+	t->fire(t);
+	tap_eq(conn->tag, before + 1, "and nothing is left");
+}
+
 static void test_put_off(void)
 {
 	struct iattr times = { .valid = ATTR_ATIME | ATTR_MTIME, .atime = { 1, 0 }, .mtime = { 2, 0 } };
@@ -740,6 +763,7 @@ static void test_put_off(void)
 	tap_eq(conn->tag, before + 1, "goes along with the next request");
 	tap_ok(!vfs_settle && stat(at("rw/later"), &st) == 0 && (st.st_mode & 0777) == 0600, "and is done");
 	inode_put(again);
+	test_put_off_timer(in);
 	file_close(f);
 	tap_ok(in->ops->setattr(in, &times) == 0 && !vfs_settle, "a closed file is changed at once");
 	inode_put(in);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/wire/wire.h"
+#include "gofer/follow.h"
 #include "gofer/gofer.h"
 #include "gofer/reopen.h"
 #include "tests/lib/tap.h"
@@ -745,6 +746,44 @@ static void test_globs(void)
 		       t[i].pat, t[i].s);
 }
 
+/* @n requests from one processor; how often the gofer binds itself, less how often it is let go. */
+static int follow_many(struct follow *f, uint32_t cpu, unsigned n)
+{
+	int sum = 0;
+
+	while (n--)
+		sum += follow_decide(f, cpu);
+	return sum;
+}
+
+static void test_follow(void)
+{
+	struct follow f;
+	int sum = 0;
+
+	follow_start(&f);
+	tap_eq(follow_many(&f, 1, 3), 0, "follow: not at once");
+	tap_eq(follow_decide(&f, 1), 1, "bound to where requests come from");
+	tap_eq(follow_many(&f, 1, 500), 0, "once");
+	tap_eq(follow_decide(&f, 2), -1, "let go when one comes from elsewhere");
+	tap_eq(follow_many(&f, 2, 3), 1, "after a long turn as soon as before");
+	tap_eq(follow_decide(&f, 0), -1, "let go when it is not told");
+	tap_eq(follow_many(&f, 0, 5000), 0, "and not bound to nowhere");
+	for (int i = 0; i < 100000; i++) {
+		int r = follow_decide(&f, 1 + (uint32_t)(i / 6 % 2));
+
+		sum += r > 0;
+	}
+	tap_ok(sum <= 2, "not bound again and again for short turns");
+	tap_eq(follow_many(&f, 1, 4000), 1, "later it is");
+	/* What a hostile sentry says is refused by the host, and then left. */
+	f.on = true;
+	f.bound = false;
+	for (unsigned i = 0; i < 5000; i++)
+		follow_request(&f, UINT32_MAX);
+	tap_ok(!f.on, "a processor that there is not");
+}
+
 int main(void)
 {
 	char cmd[256];
@@ -770,6 +809,7 @@ int main(void)
 	test_deep();
 	test_race();
 	test_globs();
+	test_follow();
 	clunk(1);
 	clunk(2);
 	gofer_server_destroy(g);

@@ -14,6 +14,7 @@
 
 #include "platform/kvm/kvm.h"
 #include "platform/kvm/monitor.h"
+#include "policy/seccomp/load.h"
 
 #define CODE_AT   0x10000u
 #define LOOP      0u    /* offset of: syscall; jmp back */
@@ -158,6 +159,10 @@ int bare_measure(struct bare_costs *costs, struct sbx_err *err)
 		r = bare(kctx_of(ctx), READ_LOOP, &costs->fault);
 	if (r == 0)
 		r = with_run_loop(ctx, &costs->call);
+	if (r == 0)
+		r = seccomp_filter_load(FILTER_SENTRY_KVM, false);
+	if (r == 0)
+		r = bare(kctx_of(ctx), LOOP, &costs->filtered);
 	ops->ctx_destroy(ctx);
 	ops->aspace_put(as);
 	ops->destroy(run_state.p);

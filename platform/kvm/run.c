@@ -202,7 +202,6 @@ static void came_out(struct kvcpu *c, struct kctx *k, const struct kevent *ev)
 
 static void run_one(struct kvcpu *c, struct kctx *k)
 {
-	struct kvm_regs regs;
 	struct kevent ev;
 
 	if (unlikely(k->interrupt)) {
@@ -231,15 +230,14 @@ static void run_one(struct kvcpu *c, struct kctx *k)
 	k->on = c;
 	k->bases_known = false;
 	c->cur = k;
-	regs = k->regs;
 	unlock(c);
-	kvcpu_enter(c, kaspace_root(k->as), &regs, &ev);
+	/* Who destroys it meanwhile waits till we are out: kvcpu_enter() touches nothing of it after it said so. */
+	kvcpu_enter(c, kaspace_root(k->as), &k->regs, &ev);
 	lock(c);
 	k = c->cur;
 	c->cur = NULL;
 	if (unlikely(!k))
 		return; /* destroyed meanwhile */
-	k->regs = regs;
 	came_out(c, k, &ev);
 }
 

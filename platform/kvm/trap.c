@@ -150,13 +150,11 @@ static bool vector(struct kctx *c, struct kevent *ev)
 	}
 }
 
-bool ktrap_decode(struct kctx *c, const struct kevent *ev)
+static __attribute__((noinline)) bool other(struct kctx *c, const struct kevent *ev)
 {
 	struct kevent e = *ev;
 
 	switch (ev->kind) {
-	case KEV_SYSCALL:
-		return system_call(c, c->regs.rax, false);
 	case KEV_VECTOR:
 		return vector(c, &e);
 	case KEV_MEMORY:
@@ -164,11 +162,17 @@ bool ktrap_decode(struct kctx *c, const struct kevent *ev)
 			return false;
 		e.vec = VEC_PF;
 		return fault(c, SIGBUS, BUS_ADRERR, c->regs.rip, &e);
+	case KEV_SYSCALL:
 	case KEV_KICKED:
 	case KEV_BROKEN:
 		break;
 	}
 	return false;
+}
+
+bool ktrap_decode(struct kctx *c, const struct kevent *ev)
+{
+	return likely(ev->kind == KEV_SYSCALL) ? system_call(c, c->regs.rax, false) : other(c, ev);
 }
 
 void ktrap_bad_rip(struct kctx *c)

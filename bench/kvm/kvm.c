@@ -2,8 +2,8 @@
 /*
  * What the kvm platform costs, beside the least that KVM itself does: `make bench-kvm`. Where a clock tick is an
  * instruction (tests/kvm-svm/run --machine=vmx) it counts instructions.
- * Usage: kvm [--mips=N] SBX MICRO. MICRO is bench/micro/micro; --mips: the machine executes so many million instructions
- * in what its clock takes for a second.
+ * Usage: kvm [--mips=N] SBX MICRO. MICRO is bench/micro/micro; --mips: the machine executes so many million
+ * instructions in what its clock takes for a second.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -162,7 +162,7 @@ static __attribute__((noinline)) bool other(struct kctx *c, const struct kevent 
 			return false;
 		e.vec = VEC_PF;
 		return fault(c, SIGBUS, BUS_ADRERR, c->regs.rip, &e);
-	case KEV_SYSCALL:
+	case KEV_SYSCALL: /* ktrap_decode() */
 	case KEV_KICKED:
 	case KEV_BROKEN:
 		break;

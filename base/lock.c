@@ -17,19 +17,18 @@ static uint32_t word_cas(uint32_t *w, uint32_t old, uint32_t new)
 	return old;
 }
 
-void sbx_mutex_lock(struct sbx_mutex *m) LOCK_UNCHECKED
+void sbx_mutex_lock_slow(struct sbx_mutex *m)
 {
 	for (int i = 0; i < SPIN_ROUNDS; i++) {
-		if (likely(word_cas(&m->word, 0, 1) == 0))
-			return;
 		__builtin_ia32_pause();
+		if (word_cas(&m->word, 0, 1) == 0)
+			return;
 	}
 	while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE) != 0)
 		syscall(SYS_futex, &m->word, FUTEX_WAIT_PRIVATE, 2, NULL);
 }
 
-void sbx_mutex_unlock(struct sbx_mutex *m) LOCK_UNCHECKED
+void sbx_mutex_unlock_slow(struct sbx_mutex *m)
 {
-	if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2)
-		syscall(SYS_futex, &m->word, FUTEX_WAKE_PRIVATE, 1);
+	syscall(SYS_futex, &m->word, FUTEX_WAKE_PRIVATE, 1);
 }

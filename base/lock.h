@@ -8,6 +8,7 @@
 #ifndef SBX_BASE_LOCK_H
 #define SBX_BASE_LOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #if defined(__clang__)
@@ -29,7 +30,21 @@ struct CAPABILITY("mutex") sbx_mutex {
 	uint32_t word;
 };
 
-void sbx_mutex_lock(struct sbx_mutex *m) ACQUIRES(*m);
-void sbx_mutex_unlock(struct sbx_mutex *m) RELEASES(*m);
+void sbx_mutex_lock_slow(struct sbx_mutex *m);
+void sbx_mutex_unlock_slow(struct sbx_mutex *m);
+
+static inline void sbx_mutex_lock(struct sbx_mutex *m) ACQUIRES(*m) LOCK_UNCHECKED
+{
+	uint32_t free = 0;
+
+	if (!__atomic_compare_exchange_n(&m->word, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		sbx_mutex_lock_slow(m);
+}
+
+static inline void sbx_mutex_unlock(struct sbx_mutex *m) RELEASES(*m) LOCK_UNCHECKED
+{
+	if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2)
+		sbx_mutex_unlock_slow(m);
+}
 
 #endif

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 
 #define ROUNDS 9
 #define PARKED 1000
+#define TOUCH  (4u << 20)
 
 extern char **environ;
 static int data_fd, pipe_fds[2];
@@ -67,6 +69,22 @@ static void op_pipe(void)
 
 	if (write(pipe_fds[1], &c, 1) != 1 || read(pipe_fds[0], &c, 1) != 1)
 		abort();
+}
+
+/* A page of fresh memory, one after the other; the mappings are left behind, so it comes last. */
+static void op_touch(void)
+{
+	static char *at, *end;
+
+	if (at == end) {
+		at = mmap(NULL, TOUCH, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (at == MAP_FAILED)
+			abort();
+		madvise(at, TOUCH, MADV_NOHUGEPAGE);
+		end = at + TOUCH;
+	}
+	*at = 1;
+	at += 4096;
 }
 
 static void op_fork(void)
@@ -159,6 +177,7 @@ static const struct {
 	{ "thread_create_join", op_thread, 200 },
 	{ "fork_exit_wait", op_fork, 100 },
 	{ "vfork_exec_wait", op_vfork_exec, 30 },
+	{ "first_touch", op_touch, TOUCH / 4096 },
 };
 
 static int wanted(int argc, char **argv, const char *name)

@@ -27,6 +27,8 @@
 #define CR4_SMEP       (1ull << 20)
 #define EFER_LONG      0xd01ull /* NXE LMA LME SCE */
 
+#define CPUID7_EBX_INVPCID (1u << 10)
+
 #define XCR0_ALLOWED 0xe7ull /* x87, SSE, AVX, AVX-512: what fits the area without asking */
 #define XCR0_AVX     4ull
 #define XCR0_AVX512  0xe0ull
@@ -147,6 +149,7 @@ static void find_xstate(struct platform *p)
 static int cpuid_init(struct platform *p, struct sbx_err *err)
 {
 	const struct kvm_cpuid_entry2 *e;
+	struct kvm_cpuid_entry2 *leaf7;
 	uint32_t n = 0;
 	long r;
 
@@ -161,6 +164,10 @@ static int cpuid_init(struct platform *p, struct sbx_err *err)
 		if (cpuid_filter(p, &p->cpuid.e[i]))
 			p->cpuid.e[n++] = p->cpuid.e[i];
 	p->cpuid.nent = n;
+	/* Of ring 0 only. Where the host shadows page tables it is KVM that executes it, and KVM asks for no ring. */
+	leaf7 = cpuid_find(p, 7, 0);
+	if (leaf7)
+		leaf7->ebx &= ~CPUID7_EBX_INVPCID;
 	return 0;
 }
 

@@ -125,7 +125,7 @@ static struct kvcpu *find_idle(struct platform *p)
 
 static bool slice_over(const struct kvcpu *c)
 {
-	return __atomic_load_n(&c->p->ticks, __ATOMIC_RELAXED) >= c->slice_end;
+	return __atomic_load_n(&c->p->ticks, __ATOMIC_RELAXED) >= __atomic_load_n(&c->slice_end, __ATOMIC_RELAXED);
 }
 
 static struct kctx *pick(struct kvcpu *c)
@@ -150,7 +150,7 @@ static struct kctx *pick(struct kvcpu *c)
 		queue_del(k);
 	}
 	/* Nobody waited till now: the slice begins. */
-	c->slice_end = __atomic_load_n(&p->ticks, __ATOMIC_RELAXED) + SLICE_TICKS;
+	__atomic_store_n(&c->slice_end, __atomic_load_n(&p->ticks, __ATOMIC_RELAXED) + SLICE_TICKS, __ATOMIC_RELAXED);
 	return k;
 }
 
@@ -202,7 +202,6 @@ static void came_out(struct kvcpu *c, struct kctx *k, const struct kevent *ev)
 
 static void run_one(struct kvcpu *c, struct kctx *k)
 {
-	struct kvm_regs regs;
 	struct kevent ev;
 
 	if (unlikely(k->interrupt)) {
@@ -231,15 +230,14 @@ static void run_one(struct kvcpu *c, struct kctx *k)
 	k->on = c;
 	k->bases_known = false;
 	c->cur = k;
-	regs = k->regs;
 	unlock(c);
-	kvcpu_enter(c, kaspace_root(k->as), &regs, &ev);
+	/* Who destroys it meanwhile waits till we are out: kvcpu_enter() touches nothing of it after it said so. */
+	kvcpu_enter(c, kaspace_root(k->as), &k->regs, &ev);
 	lock(c);
 	k = c->cur;
 	c->cur = NULL;
 	if (unlikely(!k))
 		return; /* destroyed meanwhile */
-	k->regs = regs;
 	came_out(c, k, &ev);
 }
 
@@ -302,6 +300,12 @@ static void tell_first(struct platform *p)
 		ring(c);
 }
 
+/* Whom kvcpu_kick() signals. */
+static void know_thread(struct kvcpu *c)
+{
+	__atomic_store_n(&c->tid, (pid_t)HOSTCALL(SYS_gettid), __ATOMIC_RELAXED);
+}
+
 static void worker_main(void *arg)
 {
 	struct kvcpu *c = arg;
@@ -311,7 +315,7 @@ static void worker_main(void *arg)
 	sigemptyset(&kick);
 	sigaddset(&kick, SIGUSR1);
 	pthread_sigmask(SIG_UNBLOCK, &kick, NULL);
-	__atomic_store_n(&c->tid, (pid_t)HOSTCALL(SYS_gettid), __ATOMIC_SEQ_CST);
+	know_thread(c);
 	lock(c);
 	while (!p->quit) {
 		if (p->running && !p->stopping && !p->broken) {
@@ -330,7 +334,7 @@ int kvm_run_loop(struct platform *p)
 {
 	struct kvcpu *c = p->vcpus[0];
 
-	c->tid = (pid_t)HOSTCALL(SYS_gettid);
+	know_thread(c);
 	p->stopping = false;
 	p->running = true;
 	__atomic_fetch_or(&p->wake_bits, KVM_WAKE_IDLE, __ATOMIC_SEQ_CST);
@@ -432,7 +436,7 @@ int kvm_workers_start(struct platform *p, struct sbx_err *err)
 	sigemptyset(&kick);
 	sigaddset(&kick, SIGUSR1);
 	pthread_sigmask(SIG_UNBLOCK, &kick, NULL);
-	p->vcpus[0]->tid = (pid_t)HOSTCALL(SYS_gettid);
+	know_thread(p->vcpus[0]);
 	r = host_thread_start(&p->ticker, "sbx-ticker", ticker_main, p);
 	p->ticker_up = r == 0;
 	for (unsigned i = 1; r == 0 && i < p->n_vcpus; i++) {

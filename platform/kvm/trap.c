@@ -194,25 +194,31 @@ static bool vector(struct kctx *c, struct kevent *ev)
 	}
 }
 
-bool ktrap_decode(struct kctx *c, const struct kevent *ev)
+static __attribute__((noinline)) bool other(struct kctx *c, const struct kevent *ev)
 {
 	struct kevent e = *ev;
 
 	switch (ev->kind) {
-	case KEV_SYSCALL:
-		c->lost.tries = 0;
-		return system_call(c, c->regs.rax, false);
 	case KEV_VECTOR:
 		return vector(c, &e);
 	case KEV_MEMORY:
 		return lost_page(c, &e);
 	case KEV_NO_MEMORY:
 		return fault(c, SIGKILL, SI_KERNEL, 0, &e);
+	case KEV_SYSCALL: /* ktrap_decode() */
 	case KEV_KICKED:
 	case KEV_BROKEN:
 		break;
 	}
 	return false;
+}
+
+bool ktrap_decode(struct kctx *c, const struct kevent *ev)
+{
+	if (unlikely(ev->kind != KEV_SYSCALL))
+		return other(c, ev);
+	c->lost.tries = 0;
+	return system_call(c, c->regs.rax, false);
 }
 
 void ktrap_bad_rip(struct kctx *c)

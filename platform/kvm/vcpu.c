@@ -30,6 +30,12 @@ static inline uint64_t *frame_word(const struct kvcpu *c, enum kmon_frame what)
 	return (uint64_t *)(c->stack + PAGE_SIZE) - what;
 }
 
+/* By the worker himself or under the lock, but others look without: uses(). */
+static inline void set_root(struct kvcpu *c, gpa_t root)
+{
+	__atomic_store_n(&c->cr3, root, __ATOMIC_RELAXED);
+}
+
 /* Right before an entry: the special registers have the bases of fs and gs, which must not be older than the MSRs. */
 static void to_ring0(struct kvcpu *c)
 {
@@ -107,7 +113,7 @@ static bool interrupted(struct kvcpu *c, gpa_t root, bool load, struct kvm_regs 
 		*regs = *g;
 		c->cpl0 = false;
 		if (load)
-			c->cr3 = root;
+			set_root(c, root);
 		return false;
 	}
 	if (g->rip < KMON(kmon_sysret) || g->rip >= KMON(kmon_cr3_end))
@@ -116,7 +122,7 @@ static bool interrupted(struct kvcpu *c, gpa_t root, bool load, struct kvm_regs 
 	if (load && g->rip == KMON(kmon_cr3))
 		__atomic_store_n(&c->flush, 1, __ATOMIC_SEQ_CST);
 	else if (load)
-		c->cr3 = root;
+		set_root(c, root);
 	return false;
 }
 
@@ -191,7 +197,7 @@ void kvcpu_enter(struct kvcpu *c, gpa_t root, struct kvm_regs *regs, struct keve
 	if (likely(r == 0 && c->run->exit_reason == KVM_EXIT_HLT)) {
 		c->cpl0 = true;
 		if (load)
-			c->cr3 = root;
+			set_root(c, root);
 		decode(c, regs, ev);
 	} else if (r == -EFAULT && c->run->s.regs.regs.rip >> 47 == 0) {
 		take_exception(c, ev);
@@ -199,7 +205,7 @@ void kvcpu_enter(struct kvcpu *c, gpa_t root, struct kvm_regs *regs, struct keve
 		*regs = c->run->s.regs.regs;
 		c->cpl0 = false;
 		if (load)
-			c->cr3 = root;
+			set_root(c, root);
 	} else if (r != -EINTR && r != -EAGAIN) {
 		ev->kind = KEV_BROKEN;
 		ev->err = (uint64_t)r;
@@ -231,7 +237,7 @@ void kvcpu_kick(struct kvcpu *c)
 	long pid = HOSTCALL(SYS_getpid);
 
 	__atomic_store_n(&c->run->immediate_exit, 1, __ATOMIC_SEQ_CST);
-	HOSTCALL(SYS_tgkill, pid, c->tid, SIGUSR1);
+	HOSTCALL(SYS_tgkill, pid, __atomic_load_n(&c->tid, __ATOMIC_RELAXED), SIGUSR1);
 }
 
 static void await_out(const struct kvcpu *c)
@@ -273,7 +279,7 @@ void kvm_hold(struct platform *p)
  * is that of cur. */
 static bool uses(const struct kvcpu *c, const struct aspace *as)
 {
-	return c->cr3 == kaspace_root(as) || (c->cur && c->cur->as == as);
+	return __atomic_load_n(&c->cr3, __ATOMIC_RELAXED) == kaspace_root(as) || (c->cur && c->cur->as == as);
 }
 
 void kvcpu_shootdown(struct aspace *as)
@@ -310,7 +316,7 @@ void kvcpu_zap(struct aspace *as, const gpa_t *tables, unsigned n)
 		list[batch] = 0;
 		if (kvcpu_call(c, KMON(kmon_zap), root, c->stack_top - PAGE_SIZE) < 0)
 			return;
-		c->cr3 = root;
+		set_root(c, root);
 		tables += batch;
 		n -= batch;
 	}
@@ -328,7 +334,7 @@ void kvcpu_leave(struct aspace *as)
 		kvcpu_expel(c); /* it may be on its way to another root */
 		if (c->cr3 != kaspace_root(as))
 			continue;
-		c->cr3 = kpt_kernel_root(p);
+		set_root(c, kpt_kernel_root(p));
 		/* Not a call of another thread's: KVM waits for a grace period of RCU each time that a vCPU is run by
 		 * another thread than before. */
 		if (c == p->me)

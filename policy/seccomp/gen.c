@@ -4,7 +4,10 @@
  * one that kills and one that lets through and logs, to find what a table lacks.
  */
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,16 +40,46 @@ static int add_rows(scmp_filter_ctx ctx, const struct seccomp_table *t)
 	return t->also ? add_rows(ctx, t->also) : 0;
 }
 
-static int print_program(const char *name, const char *kind, int fd)
+static void print_insn(struct sock_filter f)
+{
+	printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", f.code, f.jt, f.jf, f.k);
+}
+
+/* Lets @r through, and goes on behind with anything else. */
+static int print_first(const struct seccomp_row *r)
+{
+	const uint32_t arg = (uint32_t)offsetof(struct seccomp_data, args[r->cmp[0].arg]);
+	const struct sock_filter f[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AUDIT_ARCH_X86_64, 0, 7),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)r->nr, 0, 5),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, arg), /* its lower half: little endian */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)r->cmp[0].datum_a, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, arg + 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(r->cmp[0].datum_a >> 32), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+
+	if (r->n != 1 || r->cmp[0].op != SCMP_CMP_EQ)
+		return -EINVAL;
+	for (size_t i = 0; i < ARRAY_SIZE(f); i++)
+		print_insn(f[i]);
+	return 0;
+}
+
+static int print_program(const struct seccomp_table *t, const char *kind, int fd)
 {
 	struct sock_filter f;
 	size_t n = 0;
 
-	printf("static const struct sock_filter filter_%s_%s[] = {\n", name, kind);
+	printf("static const struct sock_filter filter_%s_%s[] = {\n", t->name, kind);
+	if (t->first && print_first(t->first))
+		return -EINVAL;
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
 	while (read(fd, &f, sizeof(f)) == sizeof(f)) {
-		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", f.code, f.jt, f.jf, f.k);
+		print_insn(f);
 		n++;
 	}
 	printf("};\n");
@@ -72,7 +105,7 @@ static int generate(const struct seccomp_table *t, const char *kind, uint32_t ac
 		r = seccomp_export_bpf(ctx, fd);
 	seccomp_release(ctx);
 	if (!r)
-		r = print_program(t->name, kind, fd);
+		r = print_program(t, kind, fd);
 	close(fd);
 	return r;
 }

@@ -43,6 +43,8 @@ struct seccomp_table {
 	const struct seccomp_row *rows;
 	size_t n;
 	const struct seccomp_table *also; /* its rows too; or NULL */
+	/* One of the rows, of one argument that must be equal: asked for before all others. Or NULL */
+	const struct seccomp_row *first;
 };
 
 extern const struct seccomp_table seccomp_sentry, seccomp_sentry_ptrace, seccomp_sentry_kvm, seccomp_sentry_common,

@@ -11,6 +11,7 @@
 #include "policy/seccomp/rows.h"
 
 static const struct seccomp_row rows[] = {
+	/* Each system call of a guest is one of these: the first to be asked for. */
 	ROW_IF(ioctl, "platform/kvm/vcpu.c: into the guest", 1, ARG(1, EQ, KVM_RUN)),
 	ROW_IF(ioctl, "platform/kvm/vcpu.c: into ring 0, and the register dump at the end", 1,
 	       ARG(1, EQ, KVM_GET_SREGS)),
@@ -33,4 +34,4 @@ static const struct seccomp_row rows[] = {
 };
 
 const struct seccomp_table seccomp_sentry_kvm = { "sentry_kvm", rows, ARRAY_SIZE(rows),
-	                                          &seccomp_sentry_common };
+	                                          &seccomp_sentry_common, &rows[0] };

@@ -49,7 +49,6 @@ struct sysop {
 	struct sysargs args;
 	bool restarted;      /* this is not the first run */
 	bool timed_out;
-	bool may_resume;     /* no signal or other exit work is pending: ASPACE_RESUMED is allowed */
 	bool woken;          /* a wait queue fired before the call blocked */
 	bool input_wait;     /* counted in kernel.input_waiters */
 	uint64_t progress;   /* bytes done so far, for the call's own use */
@@ -170,6 +169,8 @@ void tgroup_put(struct tgroup *tg);
 bool pgrp_exists(pid_t pgid, pid_t *sid);
 
 /* Keeps @data until the current call ends (it may run again before); replaces what was held. */
+/* For the call in progress: no signal or other exit work is pending, so that ASPACE_RESUMED is allowed. */
+bool task_may_resume(const struct task *t);
 void task_op_hold(struct task *t, void *data, void (*data_free)(void *data));
 
 /* Ends the thread (or the group with @status as of wait(2)). The caller returns SYS_NO_RETURN at once. Both also work

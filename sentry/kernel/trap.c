@@ -183,6 +183,11 @@ static void call_resumed(struct task *t)
 		kernel.plat->ctx_interrupt(t->ctx);
 }
 
+bool task_may_resume(const struct task *t)
+{
+	return !sig_exit_work(t, 0) && !log_on(CH_STRACE);
+}
+
 /* @t may exit here; it stays allocated until task_bury(). */
 static void call_run(struct task *t)
 {
@@ -190,7 +195,6 @@ static void call_run(struct task *t)
 	int64_t r;
 
 	do {
-		t->op.may_resume = !sig_exit_work(t, 0) && !log_on(CH_STRACE);
 		r = call_once(t);
 		if (unlikely(r == -ESTALE))
 			r = call_again_stale(t);

@@ -92,20 +92,20 @@ int64_t sys_mmap(struct task *t, const struct sysargs *a)
 		rc = -EINVAL;
 	}
 	if (rc == 0)
-		rc = mm_map(t, &args, t->op.may_resume);
+		rc = mm_map(t, &args, task_may_resume(t));
 	file_put(args.file);
 	return rc;
 }
 
 int64_t sys_munmap(struct task *t, const struct sysargs *a)
 {
-	return mm_unmap(t, ARG_PTR(a, 0), ARG_U64(a, 1), t->op.may_resume);
+	return mm_unmap(t, ARG_PTR(a, 0), ARG_U64(a, 1), task_may_resume(t));
 }
 
 int64_t sys_mprotect(struct task *t, const struct sysargs *a)
 {
 	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1),
-	                  effective_prot(t, (int)ARG_U64(a, 2), NULL), t->op.may_resume);
+	                  effective_prot(t, (int)ARG_U64(a, 2), NULL), task_may_resume(t));
 }
 
 int64_t sys_brk(struct task *t, const struct sysargs *a)
@@ -128,7 +128,7 @@ int64_t sys_remap_file_pages(struct task *t, const struct sysargs *a)
 
 int64_t sys_madvise(struct task *t, const struct sysargs *a)
 {
-	return mm_advise(t, ARG_PTR(a, 0), ARG_U64(a, 1), ARG_INT(a, 2), t->op.may_resume);
+	return mm_advise(t, ARG_PTR(a, 0), ARG_U64(a, 1), ARG_INT(a, 2), task_may_resume(t));
 }
 
 int64_t sys_msync(struct task *t, const struct sysargs *a)
@@ -198,7 +198,7 @@ int64_t sys_pkey_mprotect(struct task *t, const struct sysargs *a)
 	if (ARG_INT(a, 3) != -1)
 		return -EINVAL;
 	return mm_protect(t, ARG_PTR(a, 0), ARG_U64(a, 1),
-	                  effective_prot(t, (int)ARG_U64(a, 2), NULL), t->op.may_resume);
+	                  effective_prot(t, (int)ARG_U64(a, 2), NULL), task_may_resume(t));
 }
 
 int64_t sys_pkey_alloc(struct task *t, const struct sysargs *a)

@@ -92,6 +92,7 @@ static void preempted(void)
 	pid_t pids[5];
 
 	detect();
+	printf("# vectors of %d bits\n", have_avx512 ? 512 : have_avx ? 256 : 128);
 	for (unsigned i = 0; i < 5; i++)
 		pids[i] = CHILD({
 			for (uint64_t k = 0; k < 40; k++)

@@ -2,6 +2,7 @@
 /* What a role has given up once it is steady: looked at from outside, and by trying. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kvm.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -252,10 +254,35 @@ static void test_order(void)
 	}
 }
 
+/* Ends with the errno of ioctl(-1, @req) under the sentry's filter of the kvm platform; SIGSYS: -1. */
+static int kvm_ioctl(unsigned long req)
+{
+	pid_t pid = fork();
+	int st;
+
+	if (pid == 0) {
+		if (seccomp_filter_load(FILTER_SENTRY_KVM, false))
+			_exit(255);
+		_exit(syscall(SYS_ioctl, -1, req, 0) < 0 ? errno : 0);
+	}
+	waitpid(pid, &st, 0);
+	return WIFSIGNALED(st) && WTERMSIG(st) == SIGSYS ? -1 : WEXITSTATUS(st);
+}
+
+/* KVM_RUN is asked for before the tree of all other calls. */
+static void test_first(void)
+{
+	tap_eq(kvm_ioctl(KVM_RUN), EBADF, "KVM_RUN may be called");
+	tap_eq(kvm_ioctl(KVM_SET_XSAVE), EBADF, "and what comes behind it");
+	tap_eq(kvm_ioctl(KVM_CREATE_VM), -1, "but no VM be made");
+	tap_eq(kvm_ioctl(KVM_RUN | 1ul << 32), -1, "and all 64 bits count");
+}
+
 int main(void)
 {
 	test_sentry();
 	test_others();
+	test_first();
 	test_order();
 	return tap_done();
 }

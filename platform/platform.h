@@ -89,6 +89,8 @@ struct platform_config {
 	bool isolated;         /* our root is empty; network, IPC and host name are our own: they do for guests */
 	int proc_fd;           /* the host's /proc, borrowed until start returns; -1: by its path */
 	bool verbose;
+	/* Called once, or not at all, while host processes come up: what the caller can do without the platform. */
+	void (*meanwhile)(void);
 	bool automatic;        /* nobody asked for this platform: refuse a host that is known to run it badly */
 	/* Bytes that the guest may use; 0: a default by the host. For platforms that own its memory: a bound, the limit
 	 * itself is enforced elsewhere. */
@@ -171,6 +173,9 @@ struct platform_ops {
 	void (*stop)(struct platform *p);
 	/* Makes the leader call up->idle soon. From any thread, async-signal-safe, never loses a call. */
 	void (*wake)(struct platform *p);
+	/* May be NULL. No guest code runs from soon after it on, and nothing is freed: for a caller that is about to
+	 * exit, so that the host's part of the end goes on beside it. Nothing but exit(2) may follow. */
+	void (*abandon)(struct platform *p);
 	/* Ends every guest thread at once and frees all; contexts and aspaces must not be used afterwards. */
 	void (*destroy)(struct platform *p);
 

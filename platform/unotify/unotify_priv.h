@@ -176,6 +176,7 @@ static inline bool uctx_stopped(const struct uctx *c)
 int unotify_start(const struct platform_config *cfg, const struct platform_up *up, void *arg,
 		  struct platform **ret, struct sbx_err *err);
 void unotify_destroy(struct platform *p);
+void unotify_abandon(struct platform *p);
 
 /* listener.c: the notification fd */
 /* Receives one notification: 0, -EINTR after a wake-up, -ENOENT for one that vanished, -ENOTCONN when no stub is left.

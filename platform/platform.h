@@ -149,7 +149,11 @@ struct ctx_clone_args {
 	uaddr_t stack;  /* the child's rsp; 0: the parent's */
 	bool set_tls;
 	uint64_t tls;   /* the child's fs_base */
+	bool may_resume; /* of a THREAD: the parent may go on with @result at once; ctx_clone() then returns CTX_RESUMED */
+	int64_t result;
 };
+
+#define CTX_RESUMED 1
 
 #define CTX_REGS_BASES 1u /* ctx_regs_get/set: fs_base and gs_base too (costs more on some platforms) */
 
@@ -182,7 +186,8 @@ struct platform_ops {
 	/* A fresh context in a fresh, empty aspace (first program). *as gets one reference. */
 	int (*ctx_create)(struct platform *p, struct aspace **as, struct vcpu_ctx **ctx);
 	/* clone(2): @ctx is STOPPED. The child has the parent's registers with rax = 0 (and stack, tls as asked), not
-	 * yet resumed. For FORK *as is a new aspace (one reference), else it is ctx's with one more reference. */
+	 * yet resumed. For FORK *as is a new aspace (one reference), else it is ctx's with one more reference.
+	 * 0, CTX_RESUMED or -errno. */
 	int (*ctx_clone)(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, struct aspace **as,
 			 struct vcpu_ctx **child);
 	/* execve(2): gives an empty aspace, initial FPU state and a STOPPED context for the task of @ctx. When @alone

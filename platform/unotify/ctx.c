@@ -177,7 +177,7 @@ int uctx_spawn(struct platform *p, struct uctx **ret)
 		r = tie_to_init(c);
 	if (r == 0) {
 		frame_init_fresh(c);
-		c->bases_zero = true;
+		c->bases_zero = c->untouched = true;
 	}
 	if (r < 0) {
 		uctx_discard(c, true);
@@ -318,7 +318,7 @@ static int exec_in_place(struct uctx *c)
 	int64_t result = 0;
 	int r = uctx_to_shim(c);
 
-	if (r < 0)
+	if (r < 0 || c->untouched) /* the first program: nothing is to be cleared */
 		return r;
 	aspace_add_clear_orders(c->p, &b);
 	order_add(&b, SYS_arch_prctl, SET_FS, 0, 0, 0, 0, 0);

@@ -102,6 +102,7 @@ struct uctx {
 	bool sleep_order;       /* ORDERED: it is the demotion's */
 	bool frame_valid;       /* fr is what is in the slot, or */
 	bool frame_dirty;       /* what is to be written there before the thread goes on */
+	bool untouched;         /* SHIM: as uctx_spawn() made it, nothing mapped */
 	bool bases_zero;        /* SHIM: fs_base and gs_base are known to be 0 */
 	uint8_t ghost_ticks;    /* watchdog ticks since destroyed */
 	uint64_t token;         /* NEW: single use */

@@ -149,7 +149,8 @@ struct ctx_clone_args {
 	uaddr_t stack;  /* the child's rsp; 0: the parent's */
 	bool set_tls;
 	uint64_t tls;   /* the child's fs_base */
-	bool may_resume; /* of a THREAD: the parent may go on with @result at once; ctx_clone() then returns CTX_RESUMED */
+	/* Of a THREAD: the parent may go on with @result at once; ctx_clone() then returns CTX_RESUMED. */
+	bool may_resume;
 	int64_t result;
 };
 

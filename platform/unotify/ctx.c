@@ -89,9 +89,9 @@ static void uctx_discard(struct uctx *c, bool own_proc)
 }
 
 /*
- * The parent goes on by itself after its clone with @result in rax, instead of reporting first. Only a clone that failed
- * is reported. A parent that reports so though its child lives loses it: no child with that token is waited for then, so
- * the process is killed.
+ * The parent goes on by itself after its clone with @result in rax, instead of reporting first. Only a clone that
+ * failed is reported. A parent that reports so though its child lives loses it: no child with that token is waited for
+ * then, so the process is killed.
  */
 static int clone_and_go(struct uctx *c, struct uctx *child, const struct order *o, uint64_t result)
 {

@@ -121,8 +121,8 @@ static void clone_sched(struct task *c, const struct task *t)
 }
 
 /*
- * The platform's half: a context and, for a fork, an address space. @go_on: the parent may go on with @tid already; then
- * nothing after this may fail. 0, CTX_RESUMED when it does, or -errno.
+ * The platform's half: a context and, for a fork, an address space. @go_on: the parent may go on with @tid already;
+ * then nothing after this may fail. 0, CTX_RESUMED when it does, or -errno.
  */
 static int clone_machine(struct task *c, struct task *t, const struct clone_request *rq, pid_t tid, bool go_on)
 {

@@ -120,59 +120,21 @@ static int open_signals(struct run *r, struct sbx_err *err)
 	return r->sigfd < 0 ? sbx_fail(err, -errno, "signalfd") : 0;
 }
 
-void monitor_ahead(struct monitor_ahead *a)
-{
-	int sv[2];
-
-	*a = (struct monitor_ahead){ .sentry = HELPER_INIT("sbx-sentry"), .peer = -1, .null = -1 };
-	if (reap_prepare(&a->earlier_children, &a->err))
-		return;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
-		sbx_fail(&a->err, -errno, "socket of sentry and gofer");
-		return;
-	}
-	a->peer = sv[1];
-	a->null = host_open("/dev/null", O_RDWR, 0);
-	if (helper_start(&a->sentry, sv[0], a->null, &a->err))
-		a->sentry.pid = 0;
-	host_close(sv[0]);
-}
-
-void monitor_ahead_fini(struct monitor_ahead *a)
-{
-	helper_kill(&a->sentry);
-	(void)host_spawn_wait(&a->sentry.spawning);
-	while (a->sentry.pid && waitpid(a->sentry.pid, NULL, 0) < 0 && errno == EINTR)
-		;
-	helper_fini(&a->sentry);
-	host_close(a->peer);
-	host_close(a->null);
-	free(a->earlier_children);
-}
-
-/* @a is empty then. */
-static void take_over(struct run *r, struct monitor_ahead *a)
-{
-	r->sentry = a->sentry;
-	r->earlier_children = a->earlier_children;
-	a->sentry = (struct helper)HELPER_INIT("");
-	a->earlier_children = NULL;
-}
-
 static int start_helpers(struct run *r, struct sbx_err *err)
 {
-	struct monitor_ahead *a = r->ahead;
-	int ret = 0;
+	int null = host_open("/dev/null", O_RDWR, 0), sv[2], ret;
 
-	if (a->err.code) {
-		*err = a->err;
-		ret = err->code;
-	} else {
-		ret = helper_start(&r->gofer, a->peer, a->null, err);
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) < 0) {
+		host_close(null);
+		return sbx_fail(err, -errno, "socket of sentry and gofer");
 	}
-	host_close(a->peer);
-	host_close(a->null);
-	a->peer = a->null = -1;
+	/* The sentry first: it has more to do before it needs the other. */
+	ret = helper_start(&r->sentry, sv[0], null, err);
+	if (!ret)
+		ret = helper_start(&r->gofer, sv[1], null, err);
+	host_close(sv[0]);
+	host_close(sv[1]);
+	host_close(null);
 	return ret;
 }
 
@@ -433,8 +395,8 @@ static const struct run_step {
 	const char *name;
 	int (*fn)(struct run *r, struct sbx_err *err);
 } start_steps[] = {
-	{ "signals", open_signals },       { "streams", streams_open },
-	{ "helpers", start_helpers },
+	{ "signals", open_signals },       { "children", reap_prepare },
+	{ "streams", streams_open },       { "helpers", start_helpers },
 	{ "control group", join_cgroup },  { "configuration", send_configs },
 	{ "confine", confine },
 };
@@ -445,6 +407,7 @@ static void run_init(struct run *r, const struct run_spec *spec, struct run_resu
 		.spec = spec,
 		.res = res,
 		.gofer = HELPER_INIT("sbx-gofer"),
+		.sentry = HELPER_INIT("sbx-sentry"),
 		.sigfd = -1,
 		.guest_stdio = { -1, -1, -1 },
 		.streams = { { .from = -1, .to = -1 }, { .from = -1, .to = -1 } },
@@ -470,17 +433,12 @@ static void run_fini(struct run *r)
 
 int monitor_run(const struct run_spec *spec, struct run_result *res, struct sbx_err *err)
 {
-	struct monitor_ahead own, *a = spec->ahead;
 	struct run r;
 	int ret = 0;
 
 	*res = (struct run_result){ .status = RUN_INTERNAL_ERROR, .exit_code = EXIT_SBX };
 	result_new_id(res->id);
 	run_init(&r, spec, res);
-	if (!a)
-		monitor_ahead(a = &own);
-	take_over(&r, a);
-	r.ahead = a;
 	set_deadlines(&r);
 	for (size_t i = 0; !ret && i < ARRAY_SIZE(start_steps); i++) {
 		log_dbg(CH_MONITOR, "start: %s", start_steps[i].name);
@@ -499,7 +457,5 @@ int monitor_run(const struct run_spec *spec, struct run_result *res, struct sbx_
 		events_end(&r.events, res);
 	}
 	run_fini(&r);
-	if (a == &own)
-		monitor_ahead_fini(a);
 	return ret;
 }

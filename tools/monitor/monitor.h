@@ -13,7 +13,6 @@
 
 #include "base/err.h"
 #include "policy/model.h"
-#include "tools/monitor/helper.h"
 #include "tools/monitor/output.h"
 
 struct audit;
@@ -61,19 +60,6 @@ struct run_spec {
 	bool merge;          /* one stream for both */
 	int events_fd;       /* -1: none */
 	struct audit *audit; /* NULL: none */
-	struct monitor_ahead *ahead; /* NULL: nothing was started */
-};
-
-/*
- * What can be started before it is known what to run: sbx-sentry is a program of its own, and waits for its
- * configuration. Must stay where it is until monitor_run() has returned.
- */
-struct monitor_ahead {
-	struct helper sentry;
-	int peer;                /* the gofer's end of the socket between the two; -1 */
-	int null;                /* /dev/null; -1 */
-	pid_t *earlier_children; /* of the process before we became its program; not ours to kill; ends with 0 */
-	struct sbx_err err;      /* what failed, for monitor_run() to tell */
 };
 
 #define DENIALS_MAX 256 /* different ones kept for the result */
@@ -121,12 +107,6 @@ struct run_result {
 	size_t n_background;
 	char *counters; /* tests */
 };
-
-/* Starts. Changes the subreaper state of the process, and its children are ours from here on. */
-void monitor_ahead(struct monitor_ahead *a);
-
-/* Ends what monitor_run() did not take over. */
-void monitor_ahead_fini(struct monitor_ahead *a);
 
 /*
  * Runs the sandbox to its end. Returns 0 with @res filled (also when the guest failed, timed out or

@@ -50,7 +50,6 @@ struct run {
 	const struct run_spec *spec;
 	struct run_result *res;
 	struct helper gofer, sentry;
-	struct monitor_ahead *ahead; /* what is not yet taken of it */
 	int sigfd;
 	int guest_stdio[3];  /* what the sentry gets; -1 once sent */
 	bool guest_owned[3]; /* and is ours to close */
@@ -60,7 +59,8 @@ struct run {
 	struct usage usage;   /* without a control group */
 	struct cgroup cgroup;
 	struct cgroup_usage counted; /* what that says */
-	pid_t *earlier_children; /* as in struct monitor_ahead */
+	pid_t *earlier_children; /* of the process before we became its program; not ours to kill;
+	                            ends with 0 */
 	unsigned signals_seen;
 	enum stop_reason stop;
 	int stop_signo;
@@ -102,7 +102,7 @@ void stream_close(struct stream *s); /* at end of file */
 void stream_fini(struct stream *s);
 
 /* reap.c */
-MUST_CHECK int reap_prepare(pid_t **earlier_children, struct sbx_err *err);
+MUST_CHECK int reap_prepare(struct run *r, struct sbx_err *err);
 /* Kills and reaps until no descendant is left. Both helpers must have been killed. */
 void reap_all(struct run *r);
 

@@ -52,14 +52,14 @@ static pid_t *children(void)
 	return v;
 }
 
-int reap_prepare(pid_t **earlier_children, struct sbx_err *err)
+int reap_prepare(struct run *r, struct sbx_err *err)
 {
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
 		return sbx_fail(err, -errno, "become subreaper");
 	/* Nearly always there is none, and waitpid says so without a look at /proc. */
 	if (waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD)
 		return 0;
-	*earlier_children = children();
+	r->earlier_children = children();
 	return 0;
 }
 

@@ -96,8 +96,7 @@ static int open_audit(const struct exec_plan *plan, struct audit **ret, struct s
 	return 0;
 }
 
-static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, struct monitor_ahead *ahead,
-               struct sbx_err *err)
+static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, struct sbx_err *err)
 {
 	char *shell_argv[] = { (char *)"sh", (char *)"-c", (char *)o->shell, NULL };
 	struct run_spec spec = {
@@ -118,7 +117,6 @@ static int run(const struct exec_opts *o, struct exec_plan *plan, char **argv, s
 		.pass = o->json_fd != STDOUT_FILENO,
 		.merge = o->merge,
 		.events_fd = o->events_fd,
-		.ahead = ahead,
 	};
 	static struct run_result res;
 	int r = open_audit(plan, &spec.audit, err);
@@ -158,7 +156,6 @@ int verb_exec(int argc, char **argv)
 {
 	static struct exec_plan plan;
 	struct sbx_err err = { 0 };
-	struct monitor_ahead ahead;
 	struct exec_opts o;
 	int i, r;
 
@@ -169,13 +166,10 @@ int verb_exec(int argc, char **argv)
 		r = sbx_fail(&err, 0, "no command (see sbx help exec)");
 	if (!r && o.shell && i < argc)
 		r = sbx_fail(&err, 0, "--shell and a command cannot be used together");
-	if (!r) {
-		monitor_ahead(&ahead);
+	if (!r)
 		r = exec_plan_make(&plan, &o, &err);
-		if (!r)
-			r = run(&o, &plan, argv + i, &ahead, &err);
-		monitor_ahead_fini(&ahead);
-	}
+	if (!r)
+		r = run(&o, &plan, argv + i, &err);
 	if (r < 0)
 		r = fail(&o, &err);
 	exec_plan_fini(&plan);

@@ -18,23 +18,13 @@ struct spawn {
 	unsigned n_fds;
 };
 
-/* A program on its way: between host_spawn() and host_spawn_wait(). */
-struct spawning {
-	struct spawn_child *child; /* NULL: none */
-	pid_t pid;
-};
-
 /*
  * Starts a program in a session of its own, with default signal dispositions, an empty signal mask,
- * PDEATHSIG SIGKILL and no fds but those given. Neither copies the address space nor waits for
- * execve, which takes a millisecond: until host_spawn_wait() argv and envp must not change, while
- * the fds may be closed at once. Returns its pid and a pidfd (CLOEXEC) in *@pidfd, or -errno.
+ * PDEATHSIG SIGKILL and no fds but those given. Neither copies the address space nor returns before
+ * the program runs. Returns its pid and a pidfd (CLOEXEC) in *@pidfd, or -errno, that of execve
+ * included.
  */
-MUST_CHECK pid_t host_spawn(const struct spawn *s, int *pidfd, struct spawning *job);
-
-/* Waits until the program runs or has ended: 0, or the -errno of what failed; then it has been reaped.
- * Nothing to do: 0. */
-int host_spawn_wait(struct spawning *job);
+MUST_CHECK pid_t host_spawn(const struct spawn *s, int *pidfd);
 
 int host_pidfd_signal(int pidfd, int signo);
 

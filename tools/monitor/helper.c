@@ -39,12 +39,11 @@ int helper_start(struct helper *h, int peer, int null, struct sbx_err *err)
 {
 	/* Dynamic builds need nothing from the environment; sanitizers read options from it in
 	 * their own builds. */
-	static char *const envp[] = { NULL };
-	struct spawn s = { .argv = h->argv, .envp = envp, .n_fds = 5 };
+	char *argv[] = { (char *)h->name, NULL }, *envp[] = { NULL };
+	struct spawn s = { .argv = argv, .envp = envp, .n_fds = 5 };
 	int sv[2];
 	pid_t pid;
 
-	h->argv[0] = (char *)h->name;
 	s.exe_fd = open_program(h->name);
 	if (s.exe_fd < 0)
 		return sbx_fail(err, s.exe_fd, "%s is not beside sbx and not in %s", h->name,
@@ -57,7 +56,7 @@ int helper_start(struct helper *h, int peer, int null, struct sbx_err *err)
 	s.fds[2] = STDERR_FILENO;
 	s.fds[3] = sv[1];
 	s.fds[4] = peer;
-	pid = host_spawn(&s, &h->pidfd, &h->spawning);
+	pid = host_spawn(&s, &h->pidfd);
 	host_close(s.exe_fd);
 	host_close(sv[1]);
 	if (pid < 0) {
@@ -66,17 +65,6 @@ int helper_start(struct helper *h, int peer, int null, struct sbx_err *err)
 	}
 	h->pid = pid;
 	h->control = sv[0];
-	return 0;
-}
-
-int helper_running(struct helper *h, struct sbx_err *err)
-{
-	int r = host_spawn_wait(&h->spawning);
-
-	if (r < 0) {
-		h->pid = 0;
-		return sbx_fail(err, r, "start %s", h->name);
-	}
 	return 0;
 }
 
@@ -95,7 +83,6 @@ void helper_kill(struct helper *h)
 
 void helper_fini(struct helper *h)
 {
-	(void)host_spawn_wait(&h->spawning); /* where the start was given up */
 	host_close(h->pidfd);
 	host_close(h->control);
 	h->pidfd = h->control = -1;

@@ -7,7 +7,6 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "base/host/spawn.h"
 
 struct helper {
 	const char *name;
@@ -15,8 +14,6 @@ struct helper {
 	int pidfd;   /* -1 */
 	int control; /* our end; -1 after end of file */
 	int status;  /* wait status once reaped */
-	char *argv[2];
-	struct spawning spawning;
 };
 
 #define HELPER_INIT(program)                                                                       \
@@ -29,12 +26,8 @@ struct helper {
  * caller), its other end as fd 3 and @peer as fd 4. The program is taken from the directory of our
  * own executable, else from SBX_LIBEXECDIR; never from the environment. @null becomes its stdin and
  * stdout, our stderr its stderr.
- * Does not wait for it: helper_running() does.
  */
 MUST_CHECK int helper_start(struct helper *h, int peer, int null, struct sbx_err *err);
-
-/* Waits until it runs. On failure it is gone. */
-MUST_CHECK int helper_running(struct helper *h, struct sbx_err *err);
 
 /* Reaps @h if it has ended. Returns true when it is gone. */
 bool helper_reap(struct helper *h);

@@ -146,11 +146,6 @@ static int join_cgroup(struct run *r, struct sbx_err *err)
 	const char *where = r->spec->cgroup ? r->spec->cgroup : "auto";
 	int ret = cgroup_create(&r->cgroup, where, &l, err);
 
-	/* Meanwhile their programs have been loaded. */
-	if (!ret)
-		ret = helper_running(&r->sentry, err);
-	if (!ret)
-		ret = helper_running(&r->gofer, err);
 	if (ret)
 		return ret;
 	ret = cgroup_add(&r->cgroup, r->sentry.pid);

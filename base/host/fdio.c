@@ -14,8 +14,8 @@ ssize_t host_file_append(int fd, const void *buf, size_t n, uint64_t *end)
 	ssize_t r;
 
 	/*
-	 * overlayfs before Linux 6.6 loses RWF_APPEND and writes at the fd's position: that is the end, as near as it can
-	 * be.
+	 * overlayfs before Linux 6.6 loses RWF_APPEND and writes at the fd's position: that is the end, as near as it
+	 * can be.
 	 */
 	pos = host_lseek(fd, 0, SEEK_END);
 	if (pos < 0)

@@ -89,6 +89,8 @@ struct platform_config {
 	bool isolated;         /* our root is empty; network, IPC and host name are our own: they do for guests */
 	int proc_fd;           /* the host's /proc, borrowed until start returns; -1: by its path */
 	bool verbose;
+	/* Called once, or not at all, while host processes come up: what the caller can do without the platform. */
+	void (*meanwhile)(void);
 	bool automatic;        /* nobody asked for this platform: refuse a host that is known to run it badly */
 	/* Bytes that the guest may use; 0: a default by the host. For platforms that own its memory: a bound, the limit
 	 * itself is enforced elsewhere. */
@@ -147,7 +149,12 @@ struct ctx_clone_args {
 	uaddr_t stack;  /* the child's rsp; 0: the parent's */
 	bool set_tls;
 	uint64_t tls;   /* the child's fs_base */
+	/* Of a THREAD: the parent may go on with @result at once; ctx_clone() then returns CTX_RESUMED. */
+	bool may_resume;
+	int64_t result;
 };
+
+#define CTX_RESUMED 1
 
 #define CTX_REGS_BASES 1u /* ctx_regs_get/set: fs_base and gs_base too (costs more on some platforms) */
 
@@ -171,13 +178,17 @@ struct platform_ops {
 	void (*stop)(struct platform *p);
 	/* Makes the leader call up->idle soon. From any thread, async-signal-safe, never loses a call. */
 	void (*wake)(struct platform *p);
+	/* May be NULL. No guest code runs from soon after it on, and nothing is freed: for a caller that is about to
+	 * exit, so that the host's part of the end goes on beside it. Nothing but exit(2) may follow. */
+	void (*abandon)(struct platform *p);
 	/* Ends every guest thread at once and frees all; contexts and aspaces must not be used afterwards. */
 	void (*destroy)(struct platform *p);
 
 	/* A fresh context in a fresh, empty aspace (first program). *as gets one reference. */
 	int (*ctx_create)(struct platform *p, struct aspace **as, struct vcpu_ctx **ctx);
 	/* clone(2): @ctx is STOPPED. The child has the parent's registers with rax = 0 (and stack, tls as asked), not
-	 * yet resumed. For FORK *as is a new aspace (one reference), else it is ctx's with one more reference. */
+	 * yet resumed. For FORK *as is a new aspace (one reference), else it is ctx's with one more reference.
+	 * 0, CTX_RESUMED or -errno. */
 	int (*ctx_clone)(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, struct aspace **as,
 			 struct vcpu_ctx **child);
 	/* execve(2): gives an empty aspace, initial FPU state and a STOPPED context for the task of @ctx. When @alone

@@ -119,7 +119,7 @@ static int step_rlimits(struct sbx_err *err)
 	return 0;
 }
 
-static int step_kernel(struct sbx_err *err)
+static int kernel_start(struct sbx_err *err)
 {
 	const struct kernel_limits limits = {
 		.memory = cfg->limits->memory,
@@ -137,6 +137,25 @@ static int step_kernel(struct sbx_err *err)
 	return event_init(err);
 }
 
+/* What came of kernel_start(), which needs no platform, but which a platform may run while it waits itself. */
+static bool kernel_tried;
+static struct sbx_err kernel_err;
+
+static void meanwhile(void)
+{
+	if (!kernel_tried)
+		kernel_start(&kernel_err);
+	kernel_tried = true;
+}
+
+static int step_kernel(struct sbx_err *err)
+{
+	meanwhile();
+	if (kernel_err.code)
+		*err = kernel_err;
+	return kernel_err.code;
+}
+
 static const struct platform_up platform_up = {
 	.trap = kernel_trap,
 	.idle = kernel_idle,
@@ -152,6 +171,7 @@ static int step_platform(struct sbx_err *err)
 		.memory_limit = cfg->limits->memory,
 		.isolated = isolated(),
 		.proc_fd = proc_fd,
+		.meanwhile = meanwhile,
 	};
 	struct sbx_err first = { 0 };
 
@@ -213,8 +233,8 @@ static const struct {
 	{ "identity", step_identity },
 	{ "root", step_root },
 	{ "rlimits", step_rlimits },
-	{ "kernel", step_kernel },
 	{ "platform", step_platform },
+	{ "kernel", step_kernel },
 	{ "confine", step_confine },
 	{ "gofer", step_gofer },
 	{ "vfs", step_vfs },
@@ -230,6 +250,8 @@ static const struct {
 static void end(void)
 {
 	host_close(GOFER_FD);
+	if (kernel.plat->abandon)
+		kernel.plat->abandon(kernel.platform);
 #ifdef SBX_SANITIZED
 	kernel.plat->destroy(kernel.platform);
 #endif

@@ -2,7 +2,7 @@
 #include "base/host/thread.h"
 
 #include <linux/capability.h>
-#include <sched.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -22,6 +22,7 @@ static void *thread_main(void *p)
 	if (syscall(SYS_capset, &hdr, none) < 0)
 		__builtin_trap(); /* to have none is always allowed */
 	__atomic_add_fetch(&n_settled, 1, __ATOMIC_SEQ_CST);
+	syscall(SYS_futex, &n_settled, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 	th->fn(th->arg);
 	return NULL;
 }
@@ -55,8 +56,10 @@ int host_thread_start(struct host_thread *th, const char *name, void (*fn)(void 
 
 void host_threads_settle(void)
 {
-	while (__atomic_load_n(&n_settled, __ATOMIC_SEQ_CST) != __atomic_load_n(&n_started, __ATOMIC_SEQ_CST))
-		sched_yield();
+	uint32_t n;
+
+	while ((n = __atomic_load_n(&n_settled, __ATOMIC_SEQ_CST)) != __atomic_load_n(&n_started, __ATOMIC_SEQ_CST))
+		syscall(SYS_futex, &n_settled, FUTEX_WAIT_PRIVATE, n, NULL, NULL, 0);
 }
 
 void host_thread_join(struct host_thread *th)

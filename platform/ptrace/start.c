@@ -98,6 +98,10 @@ static int bring_up(struct platform *p, struct sbx_err *err)
 	if (r < 0)
 		return sbx_fail(err, r, "leader");
 	r = stubs_start(&p->stubs, &p->cfg, BOOT_PTRACE, err);
+	if (r == 0 && p->cfg.meanwhile)
+		p->cfg.meanwhile();
+	if (r == 0)
+		r = stubs_ready(&p->stubs, err);
 	if (r == 0)
 		r = take_socket(p, err);
 	if (r < 0)

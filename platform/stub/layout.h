@@ -45,6 +45,7 @@
 #define SHIM_RESUME_RAX  3 /* rax, signed 56 bits */
 #define SHIM_ORDER_RES   4 /* count; when all succeed the guest goes on with the last result in rax */
 #define SHIM_ORDER_KEEP  5 /* count; when all succeed the guest goes on with rax as in the frame */
+#define SHIM_ORDER_CLONE 6 /* count; as SHIM_ORDER_KEEP, but who gets 0 of the last one, its child, reports */
 
 /* Between the sentry and boot.c. */
 #define BOOT_SOCK      3

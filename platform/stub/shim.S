@@ -78,6 +78,8 @@ command:
 	je	orders
 	cmp	$SHIM_ORDER_KEEP, %ecx
 	je	orders
+	cmp	$SHIM_ORDER_CLONE, %ecx
+	je	orders
 	ud2				/* no sentry any more: dies, for all signals are blocked */
 
 resume_rax:
@@ -116,10 +118,15 @@ last:
 	jae	done
 	cmp	$SHIM_ORDER_KEEP, %r14d
 	je	resume
+	cmp	$SHIM_ORDER_CLONE, %r14d
+	je	cloned
 	cmp	$SHIM_ORDER_RES, %r14d
 	jne	done
 	mov	%rax, UC_RAX(%rsp)
 	jmp	resume
+cloned:
+	test	%rax, %rax
+	jnz	resume
 
 done:					/* r9 still holds the last order's sixth argument: a child's token */
 	mov	%rax, %rsi

@@ -254,7 +254,7 @@ static int handshake(struct stubs *s, uint32_t flags, struct sbx_err *err)
 		return boot_died(s, err);
 	close(s->sock[1]);
 	s->sock[1] = -1;
-	return stubs_report(s, BOOT_TIMEOUT_MS, err);
+	return 0;
 }
 
 void stubs_init(struct stubs *s)
@@ -276,6 +276,11 @@ int stubs_start(struct stubs *s, const struct platform_config *cfg, uint32_t boo
 	return r < 0 ? r : handshake(s, boot_flags, err);
 }
 
+int stubs_ready(struct stubs *s, struct sbx_err *err)
+{
+	return stubs_report(s, BOOT_TIMEOUT_MS, err);
+}
+
 void stubs_started(struct stubs *s)
 {
 	for (int i = 0; i < 2; i++) {
@@ -288,10 +293,15 @@ void stubs_started(struct stubs *s)
 	s->stub_fd = -1;
 }
 
-void stubs_kill(struct stubs *s)
+void stubs_abandon(const struct stubs *s)
 {
 	if (s->init_pidfd >= 0)
 		HOSTCALL(SYS_pidfd_send_signal, s->init_pidfd, SIGKILL, NULL, 0);
+}
+
+void stubs_kill(struct stubs *s)
+{
+	stubs_abandon(s);
 	if (s->init_pid > 0)
 		while (waitpid(s->init_pid, NULL, __WALL) < 0 && errno == EINTR)
 			;

@@ -27,14 +27,18 @@ struct stubs {
 };
 
 void stubs_init(struct stubs *s);
-/* Starts init and zygote and waits for the zygote's report. @boot_flags: BOOT_* of layout.h. The thread that calls
- * this must live as long as the stubs. After a failure stubs_kill() is due too. */
+/* Starts init and zygote. @boot_flags: BOOT_* of layout.h. The thread that calls this must live as long as the stubs.
+ * After a failure stubs_kill() is due too. */
 int stubs_start(struct stubs *s, const struct platform_config *cfg, uint32_t boot_flags, struct sbx_err *err);
+/* Waits for the zygote's first report. */
+int stubs_ready(struct stubs *s, struct sbx_err *err);
 /* Another report of the zygote: 0, -EAGAIN when none has come in time, or another -errno with @err filled in. */
 int stubs_report(struct stubs *s, int timeout_ms, struct sbx_err *err);
 /* The start is over: closes what only it needs. */
 void stubs_started(struct stubs *s);
-/* Kills init, and with it all in its pid namespace, and waits for it. */
+/* Kills init, and with it all in its pid namespace. */
+void stubs_abandon(const struct stubs *s);
+/* The same, and waits for it. */
 void stubs_kill(struct stubs *s);
 /* What is isolated. @missing: what else the platform lacks, each part followed by "; ", or "". */
 void stubs_info(const struct stubs *s, const char *missing, struct platform_info *info);

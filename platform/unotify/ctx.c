@@ -88,17 +88,48 @@ static void uctx_discard(struct uctx *c, bool own_proc)
 	uctx_free(c);
 }
 
-static int clone_order(struct uctx *c, struct uctx *child, uint64_t flags, uint64_t stack, uint64_t tls)
+/*
+ * The parent goes on by itself after its clone with @result in rax, instead of reporting first. Only a clone that
+ * failed is reported. A parent that reports so though its child lives loses it: no child with that token is waited for
+ * then, so the process is killed.
+ */
+static int clone_and_go(struct uctx *c, struct uctx *child, const struct order *o, uint64_t result)
 {
-	struct order o = { SYS_clone, { flags, stack, 0, 0, tls } };
+	int r;
+
+	c->goal = GOAL_STOP;
+	c->own_orders[0] = *o;
+	c->cloning = true;
+	r = order_send(c, c->own_orders, 1, SHIM_ORDER_CLONE, &result);
+	if (r == 0)
+		r = event_wait_birth(child, c);
+	if (r == 0) {
+		c->cloning = false; /* tail stays: nobody knows yet that it has left the shim */
+		return CTX_RESUMED;
+	}
+	if (r != -EAGAIN && c->state != UCTX_DEAD)
+		proc_kill(c->proc, SIGKILL); /* it goes on and believes in its child */
+	c->cloning = false;
+	list_del(&child->as_node);
+	return -EAGAIN;
+}
+
+static int clone_order(struct uctx *c, struct uctx *child, uint64_t flags, uint64_t stack,
+		       const struct ctx_clone_args *args)
+{
+	struct order o = { SYS_clone, { flags, stack, 0, 0, args->tls } };
 	int64_t r;
 
+	if (args->set_tls)
+		o.a[0] |= CLONE_SETTLS;
 	do {
 		if (HOSTCALL(SYS_getrandom, &child->token, sizeof(child->token), 0) != sizeof(child->token))
 			return -EAGAIN;
 	} while (!child->token);
 	o.a[5] = child->token;
 	list_add_tail(&c->p->births, &child->as_node);
+	if (args->may_resume && args->kind == CTX_CLONE_THREAD)
+		return clone_and_go(c, child, &o, (uint64_t)args->result);
 	r = order_run1(c, &o);
 	if (r < 0) {
 		list_del(&child->as_node);
@@ -122,6 +153,7 @@ static bool at_limit(const struct platform *p)
 
 int uctx_spawn(struct platform *p, struct uctx **ret)
 {
+	const struct ctx_clone_args args = { .kind = CTX_CLONE_FORK };
 	struct hostproc *proc;
 	struct aspace *as;
 	struct uctx *c;
@@ -140,12 +172,12 @@ int uctx_spawn(struct platform *p, struct uctx **ret)
 		return -ENOMEM;
 	}
 	c->frame = slot_base(0) + SLOT_FRAME;
-	r = clone_order(p->zygote, c, FORK_FLAGS, 0, 0);
+	r = clone_order(p->zygote, c, FORK_FLAGS, 0, &args);
 	if (r == 0)
 		r = tie_to_init(c);
 	if (r == 0) {
 		frame_init_fresh(c);
-		c->bases_zero = true;
+		c->bases_zero = c->untouched = true;
 	}
 	if (r < 0) {
 		uctx_discard(c, true);
@@ -225,7 +257,7 @@ static int fork_child(struct uctx *c, struct uctx *child, const struct ctx_clone
 	r = frame_flush(c); /* the child has what is in the slot */
 	if (r < 0)
 		return r;
-	r = clone_order(c, child, FORK_FLAGS | (args->set_tls ? CLONE_SETTLS : 0), 0, args->tls);
+	r = clone_order(c, child, FORK_FLAGS, 0, args);
 	if (r < 0)
 		return r;
 	child->set_rax = true;
@@ -248,7 +280,7 @@ static int vm_child(struct uctx *c, struct uctx *child, const struct ctx_clone_a
 
 	if (r < 0)
 		return r;
-	return clone_order(c, child, flags | (args->set_tls ? CLONE_SETTLS : 0), child->frame, args->tls);
+	return clone_order(c, child, flags, child->frame, args);
 }
 
 int unotify_ctx_clone(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, struct aspace **as,
@@ -276,7 +308,7 @@ int unotify_ctx_clone(struct vcpu_ctx *ctx, const struct ctx_clone_args *args, s
 	}
 	*as = unotify_aspace_get(child->as);
 	*ret = &child->base;
-	return 0;
+	return r;
 }
 
 /* The thread keeps its slot; all guest memory goes, and what arch_prctl(2) set. */
@@ -286,7 +318,7 @@ static int exec_in_place(struct uctx *c)
 	int64_t result = 0;
 	int r = uctx_to_shim(c);
 
-	if (r < 0)
+	if (r < 0 || c->untouched) /* the first program: nothing is to be cleared */
 		return r;
 	aspace_add_clear_orders(c->p, &b);
 	order_add(&b, SYS_arch_prctl, SET_FS, 0, 0, 0, 0, 0);

@@ -56,7 +56,7 @@ static bool stopped(struct uctx *c, const struct seccomp_notif *n, enum uctx_sta
 	c->id = n->id;
 	c->state = state;
 	c->interrupt = false;
-	c->tail = false;
+	c->tail = c->cloning = false;
 	c->set_rax = false;
 	c->frame_valid = c->frame_dirty = false;
 	c->bases_zero = false;
@@ -279,7 +279,9 @@ static void on_done(struct platform *p, struct uctx *c, const struct seccomp_not
 	unattended = c->order_cmd != SHIM_ORDER;
 	c->order_cmd = SHIM_ORDER;
 	c->state = UCTX_SHIM;
-	if (unattended)
+	if (c->cloning)
+		c->tail = false; /* clone_order() looks */
+	else if (unattended)
 		on_tail_failed(c);
 	else
 		uctx_in_shim(c);
@@ -349,12 +351,19 @@ int event_pump(struct platform *p)
 	return p->broken;
 }
 
-int event_wait_shim(struct uctx *c)
+static bool clone_failed(const struct uctx *parent)
+{
+	return parent && parent->cloning && !parent->tail && parent->state == UCTX_SHIM;
+}
+
+int event_wait_birth(struct uctx *c, const struct uctx *parent)
 {
 	struct platform *p = c->p;
 
 	p->wait_ticks = 0;
 	while (c->state != UCTX_SHIM && c->state != UCTX_DEAD) {
+		if (clone_failed(parent))
+			return -EAGAIN;
 		watchdog_arm(p);
 		if (event_pump(p) < 0)
 			return -ESRCH;
@@ -366,4 +375,9 @@ int event_wait_shim(struct uctx *c)
 		break;
 	}
 	return c->state == UCTX_SHIM ? 0 : -ESRCH;
+}
+
+int event_wait_shim(struct uctx *c)
+{
+	return event_wait_birth(c, NULL);
 }

@@ -25,6 +25,7 @@ static int poke_orders(struct uctx *c, const struct order *orders, unsigned n, c
 
 int order_send(struct uctx *c, const struct order *orders, unsigned n, unsigned cmd, const uint64_t *rax)
 {
+	c->untouched = false;
 	c->orders = orders;
 	c->n_orders = n;
 	c->i_order = 0;

@@ -44,7 +44,7 @@ static int go(struct uctx *c, int64_t cmd)
 
 	c->state = UCTX_GUEST;
 	c->goal = GOAL_STOP;
-	c->set_rax = false;
+	c->set_rax = c->untouched = false;
 	r = listener_send(c->p, c->id, cmd);
 	if (unlikely(c->interrupt))
 		uctx_kick(c);

@@ -149,12 +149,16 @@ static int bring_up(struct platform *p, struct sbx_err *err)
 	r = stubs_start(&p->stubs, &p->cfg, 0, err);
 	if (r < 0)
 		return r;
+	if (p->cfg.meanwhile)
+		p->cfg.meanwhile();
 	r = deathwatch_start(p);
 	if (r == 0)
 		r = make_zygote(p);
 	if (r < 0)
 		return sbx_fail(err, r, "platform");
-	r = take_listener(p, err);
+	r = stubs_ready(&p->stubs, err);
+	if (r == 0)
+		r = take_listener(p, err);
 	return r < 0 ? r : prepare_zygote(p, err);
 }
 
@@ -200,6 +204,12 @@ static void kill_all(struct platform *p)
 		if (p->procs[i] && p->procs[i]->pidfd >= 0)
 			HOSTCALL(SYS_pidfd_send_signal, p->procs[i]->pidfd, SIGKILL, NULL, 0);
 	stubs_kill(&p->stubs);
+}
+
+/* With init its pid namespace dies; without one our own end takes the stubs along. */
+void unotify_abandon(struct platform *p)
+{
+	stubs_abandon(&p->stubs);
 }
 
 void unotify_destroy(struct platform *p)

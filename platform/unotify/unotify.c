@@ -83,6 +83,7 @@ const struct platform_ops unotify_platform_ops = {
 	.run = unotify_run,
 	.stop = unotify_stop,
 	.wake = unotify_wake,
+	.abandon = unotify_abandon,
 	.destroy = unotify_destroy,
 	.ctx_create = unotify_ctx_create,
 	.ctx_clone = unotify_ctx_clone,

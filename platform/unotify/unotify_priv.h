@@ -97,10 +97,12 @@ struct uctx {
 	bool owned;             /* ctx_destroy() has not been called */
 	bool interrupt;         /* ctx_interrupt() asked, and not yet stopped since */
 	bool set_rax;           /* ctx_resume() is to use the frame with rax = 0 (a clone's child) */
+	bool cloning;           /* GUEST: tail is of the clone of a thread, and clone_order() waits */
 	bool tail;              /* GUEST, but the last order of an answer-and-go-on batch may still report an error */
 	bool sleep_order;       /* ORDERED: it is the demotion's */
 	bool frame_valid;       /* fr is what is in the slot, or */
 	bool frame_dirty;       /* what is to be written there before the thread goes on */
+	bool untouched;         /* SHIM: as uctx_spawn() made it, nothing mapped */
 	bool bases_zero;        /* SHIM: fs_base and gs_base are known to be 0 */
 	uint8_t ghost_ticks;    /* watchdog ticks since destroyed */
 	uint64_t token;         /* NEW: single use */
@@ -176,6 +178,7 @@ static inline bool uctx_stopped(const struct uctx *c)
 int unotify_start(const struct platform_config *cfg, const struct platform_up *up, void *arg,
 		  struct platform **ret, struct sbx_err *err);
 void unotify_destroy(struct platform *p);
+void unotify_abandon(struct platform *p);
 
 /* listener.c: the notification fd */
 /* Receives one notification: 0, -EINTR after a wake-up, -ENOENT for one that vanished, -ENOTCONN when no stub is left.
@@ -192,6 +195,8 @@ void event_handle(struct platform *p, const struct seccomp_notif *n);
 int event_pump(struct platform *p);
 /* Pumps until @c is in the shim: 0, or -ESRCH when it died or did not answer in time (then its process is killed). */
 int event_wait_shim(struct uctx *c);
+/* The same for @child, of which @parent's own report may tell that it will never come: -EAGAIN. */
+int event_wait_birth(struct uctx *child, const struct uctx *parent);
 void trap_raise(struct uctx *c, enum trap_kind kind);
 /* @c has arrived in the shim: go on with its goal. */
 void uctx_in_shim(struct uctx *c);
@@ -203,7 +208,7 @@ static inline void order_add(struct order_batch *b, uint64_t nr, uint64_t a0, ui
 	b->o[b->n++] = (struct order){ nr, { a0, a1, a2, a3, a4, a5 } };
 }
 /* Hands @n orders to @c (SHIM) with a SHIM_ORDER* command and returns at once; @orders must live until it is done.
- * @rax: also put into the frame (for SHIM_ORDER_KEEP), or NULL. 0 or -ESRCH. */
+ * @rax: also put into the frame (for SHIM_ORDER_KEEP and _CLONE), or NULL. 0 or -ESRCH. */
 int order_send(struct uctx *c, const struct order *orders, unsigned n, unsigned cmd, const uint64_t *rax);
 /* Executes @b and waits. Returns the number of orders that succeeded, *result is of the last one executed; or -ESRCH.
  */

@@ -120,10 +120,13 @@ static void clone_sched(struct task *c, const struct task *t)
 	}
 }
 
-/* The platform's half: a context and, for a fork, an address space. */
-static int clone_machine(struct task *c, struct task *t, const struct clone_request *rq)
+/*
+ * The platform's half: a context and, for a fork, an address space. @go_on: the parent may go on with @tid already;
+ * then nothing after this may fail. 0, CTX_RESUMED when it does, or -errno.
+ */
+static int clone_machine(struct task *c, struct task *t, const struct clone_request *rq, pid_t tid, bool go_on)
 {
-	struct ctx_clone_args ca = { .stack = rq->stack };
+	struct ctx_clone_args ca = { .stack = rq->stack, .may_resume = go_on, .result = tid };
 	struct aspace *as = NULL;
 	int r;
 
@@ -150,7 +153,7 @@ static int clone_machine(struct task *c, struct task *t, const struct clone_requ
 		c->mm = mm_get(t->mm);
 	}
 	mm_users_add(c->mm, 1);
-	return 0;
+	return r;
 }
 
 static int clone_pidfd(struct task *t, struct tgroup *tg, uaddr_t where)
@@ -170,7 +173,23 @@ static int clone_pidfd(struct task *t, struct tgroup *tg, uaddr_t where)
 	return r;
 }
 
-static int clone_build(struct task *c, struct task *t, const struct clone_request *rq)
+/* A thread's parent need not wait until we are through: what it could see of it is done before. */
+static int clone_thread(struct task *c, struct task *t, const struct clone_request *rq, pid_t tid)
+{
+	int r = sig_clone(c, t, rq->flags);
+
+	if (r < 0)
+		return r;
+	if (rq->flags & CLONE_PARENT_SETTID)
+		DISCARD(copy_out(t, rq->parent_tid, &tid, sizeof(tid)));
+	r = clone_machine(c, t, rq, tid, true);
+	if (r < 0)
+		sig_exit_task(c);
+	return r;
+}
+
+/* 0, CTX_RESUMED or -errno. */
+static int clone_build(struct task *c, struct task *t, const struct clone_request *rq, pid_t tid)
 {
 	int r;
 
@@ -184,7 +203,9 @@ static int clone_build(struct task *c, struct task *t, const struct clone_reques
 	r = clone_files(c, t, rq->flags);
 	if (r < 0)
 		return r;
-	r = clone_machine(c, t, rq);
+	if ((rq->flags & (CLONE_THREAD | CLONE_PIDFD | CLONE_VFORK)) == CLONE_THREAD && t->op.may_resume)
+		return clone_thread(c, t, rq, tid);
+	r = clone_machine(c, t, rq, tid, false);
 	if (r < 0)
 		return r;
 	r = sig_clone(c, t, rq->flags);
@@ -222,12 +243,12 @@ static pid_t clone_number(const struct clone_request *rq)
 												 : rq->set_tid;
 }
 
-/* Makes the child visible and lets it run. */
-static void clone_start(struct task *c, struct task *t, const struct clone_request *rq, pid_t tid)
+/* Makes the child visible and lets it run. @gone_on: the parent does already. */
+static void clone_start(struct task *c, struct task *t, const struct clone_request *rq, pid_t tid, bool gone_on)
 {
 	task_publish(c, tid, !(rq->flags & CLONE_THREAD));
 	/* Linux does not look at the result of either store. */
-	if (rq->flags & CLONE_PARENT_SETTID)
+	if (rq->flags & CLONE_PARENT_SETTID && !gone_on)
 		DISCARD(copy_out(t, rq->parent_tid, &tid, sizeof(tid)));
 	if (rq->flags & CLONE_CHILD_SETTID)
 		DISCARD(copy_out(c, rq->child_tid, &tid, sizeof(tid)));
@@ -278,12 +299,14 @@ int64_t task_clone(struct task *t, const struct clone_request *rq)
 	memcpy(c->comm, t->comm, sizeof(c->comm));
 	clone_sched(c, t);
 	c->start_ns = clock_mono_ns();
-	r = clone_build(c, t, rq);
+	r = clone_build(c, t, rq, tid);
 	if (r < 0) {
 		clone_undo(c, thread);
 		return r;
 	}
-	clone_start(c, t, rq, tid);
+	clone_start(c, t, rq, tid, r == CTX_RESUMED);
+	if (r == CTX_RESUMED)
+		return SYS_NO_RETURN;
 	if (!(rq->flags & CLONE_VFORK))
 		return tid;
 	t->op.scratch[0] = (uint64_t)tid;

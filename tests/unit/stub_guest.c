@@ -169,6 +169,12 @@ static void thread_test(long unused)
 		CALL(H_ALONE);
 	}
 	CHECK(shared == 108, "slots are used again");
+	ok = 1;
+	for (i = 0; i < 20; i++) /* the host refuses the base */
+		ok &= spawn(CLONE_KIND_THREAD, stacks[0] + 1024, (uint64_t *)~0ul, thread_main, 0) < 0;
+	CHECK(ok && start_thread(0, thread_main, 0) > 0, "a clone that fails is told, and the next one succeeds");
+	CALL(H_ALONE);
+	CHECK(shared == 109, "one thread came of it");
 }
 
 static void vm_main(long i)
@@ -478,6 +484,10 @@ static void hostile(long what)
 	case 9: /* a forged trap: an order would go to a stack of its own */
 		__asm__ volatile("mov %0, %%rsp" : : "r"(GUEST_STACK + 0x8000l));
 		JUMP(s->trap - 2, SHIM_TRAP | SLOT_FRAME << 12 | __NR_mmap, GUEST_FREE, 4096, 3, -1l, 0);
+		break;
+	case 10: /* says that its clone failed, though the child lives */
+		start_thread(0, forever, 0);
+		JUMP(s->done - 2, SHIM_MAGIC, SHIM_OP_DONE, -11l, 0, 0, 0);
 		break;
 	}
 }

@@ -100,13 +100,16 @@ static void do_clone(struct gtask *t, const uint64_t *a)
 	}
 	if (a[0] == CTX_CLONE_FORK)
 		args.stack = 0, args.set_tls = false;
+	args.may_resume = !t->interrupt;
+	args.result = 1000 + n_groups;
 	r = ops->ctx_clone(t->ctx, &args, &as, &ctx);
 	if (r < 0) {
 		ops->ctx_return(t->ctx, r);
 		return;
 	}
 	task_new(ctx, as, args.kind == CTX_CLONE_THREAD ? t->group : ++n_groups)->interrupt = t->interrupt;
-	ops->ctx_return(t->ctx, 1000 + n_groups);
+	if (r != CTX_RESUMED)
+		ops->ctx_return(t->ctx, 1000 + n_groups);
 	ops->ctx_resume(ctx);
 }
 

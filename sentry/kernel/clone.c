@@ -203,7 +203,7 @@ static int clone_build(struct task *c, struct task *t, const struct clone_reques
 	r = clone_files(c, t, rq->flags);
 	if (r < 0)
 		return r;
-	if ((rq->flags & (CLONE_THREAD | CLONE_PIDFD | CLONE_VFORK)) == CLONE_THREAD && t->op.may_resume)
+	if ((rq->flags & (CLONE_THREAD | CLONE_PIDFD | CLONE_VFORK)) == CLONE_THREAD && task_may_resume(t))
 		return clone_thread(c, t, rq, tid);
 	r = clone_machine(c, t, rq, tid, false);
 	if (r < 0)

@@ -66,7 +66,7 @@ enum sigd {
  * result is *result. */
 MUST_CHECK enum sigd sig_deliver(struct task *t, int64_t *result);
 
-/* Is sig_deliver() needed? (Also what op.may_resume must be the opposite of.) A result that is a
+/* Is sig_deliver() needed? (task_may_resume() is the opposite.) A result that is a
  * restart code needs it even when the signal has gone meanwhile. */
 static inline bool sig_exit_work(const struct task *t, int64_t result)
 {

@@ -168,9 +168,9 @@ void tgroup_put(struct tgroup *tg);
 /* Is @pgid in use as a process group (of session *sid), or @sid as a session? */
 bool pgrp_exists(pid_t pgid, pid_t *sid);
 
-/* Keeps @data until the current call ends (it may run again before); replaces what was held. */
 /* For the call in progress: no signal or other exit work is pending, so that ASPACE_RESUMED is allowed. */
 bool task_may_resume(const struct task *t);
+/* Keeps @data until the current call ends (it may run again before); replaces what was held. */
 void task_op_hold(struct task *t, void *data, void (*data_free)(void *data));
 
 /* Ends the thread (or the group with @status as of wait(2)). The caller returns SYS_NO_RETURN at once. Both also work

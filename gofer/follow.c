@@ -39,7 +39,7 @@ void follow_request(struct follow *f, uint32_t cpu)
 	int r = f->on ? follow_decide(f, cpu) : 0;
 
 	if (r > 0)
-		f->on = host_cpu_bind(cpu - 1) == 0; /* none that we may use: it will not be better next time */
+		f->on = host_cpu_bind(0, cpu - 1) == 0; /* none that we may use: it will not be better next time */
 	else if (r < 0)
-		f->on = host_cpu_unbind() == 0;
+		f->on = host_cpu_unbind(0) == 0;
 }

@@ -33,7 +33,7 @@ int host_cpu_remember(void)
 	return sched_getaffinity(0, sizeof(remembered), &remembered) < 0 ? -errno : 0;
 }
 
-int host_cpu_bind(unsigned cpu)
+int host_cpu_bind(pid_t tid, unsigned cpu)
 {
 	cpu_set_t set;
 
@@ -41,12 +41,12 @@ int host_cpu_bind(unsigned cpu)
 		return -EINVAL;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
+	return sched_setaffinity(tid, sizeof(set), &set) < 0 ? -errno : 0;
 }
 
-int host_cpu_unbind(void)
+int host_cpu_unbind(pid_t tid)
 {
-	return sched_setaffinity(0, sizeof(remembered), &remembered) < 0 ? -errno : 0;
+	return sched_setaffinity(tid, sizeof(remembered), &remembered) < 0 ? -errno : 0;
 }
 
 /* As in linux/sched/types.h, which older headers do not have. */

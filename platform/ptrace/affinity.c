@@ -7,10 +7,10 @@
  * too, so that the host's scheduler can place it anew. On one CPU only the ticker is of use (event.c, whom()).
  */
 #include <errno.h>
-#include <sched.h>
 #include <sys/timerfd.h>
 #include <time.h>
 
+#include "base/host/sched.h"
 #include "platform/ptrace/ptrace_priv.h"
 #include "platform/stub/hostcall.h"
 
@@ -28,15 +28,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-static long bind_to(struct platform *p, pid_t tid, int cpu)
+static int bind_to(pid_t tid, int cpu)
 {
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return HOSTCALL(SYS_sched_setaffinity, tid, sizeof(p->all_cpus), &p->all_cpus);
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	return HOSTCALL(SYS_sched_setaffinity, tid, sizeof(set), &set);
+	return cpu < 0 ? host_cpu_unbind(tid) : host_cpu_bind(tid, (unsigned)cpu);
 }
 
 static void set_ticker(struct platform *p, bool on)
@@ -52,7 +46,7 @@ static void give_up(struct platform *p)
 {
 	p->one_cpu = true;
 	p->cpu = NO_CPU;
-	bind_to(p, 0, NO_CPU);
+	bind_to(0, NO_CPU);
 }
 
 static void bind_leader(struct platform *p)
@@ -60,7 +54,7 @@ static void bind_leader(struct platform *p)
 	int cpu = p->one_cpu ? NO_CPU : sched_getcpu();
 
 	p->cpu = cpu;
-	if (!p->one_cpu && (cpu < 0 || cpu >= CPU_SETSIZE || bind_to(p, 0, cpu) < 0))
+	if (!p->one_cpu && (cpu < 0 || cpu >= CPU_SETSIZE || bind_to(0, cpu) < 0))
 		give_up(p);
 	set_ticker(p, true);
 }
@@ -78,10 +72,10 @@ void pt_affinity_follow(struct pctx *c)
 	if (c->cpu == want)
 		return;
 	c->cpu = want;
-	if (bind_to(p, c->tid, want) < 0 && want != NO_CPU) {
+	if (bind_to(c->tid, want) < 0 && want != NO_CPU) {
 		give_up(p);
 		c->cpu = NO_CPU;
-		bind_to(p, c->tid, NO_CPU);
+		bind_to(c->tid, NO_CPU);
 	}
 }
 
@@ -101,7 +95,7 @@ static void let_go(struct pctx *c)
 	c->quick = 0;
 	c->since = now_ns();
 	c->cpu = NO_CPU;
-	bind_to(c->p, c->tid, NO_CPU);
+	bind_to(c->tid, NO_CPU);
 }
 
 void pt_affinity_tick(struct platform *p)
@@ -127,7 +121,7 @@ void pt_affinity_tick(struct platform *p)
 	set_ticker(p, false);
 	p->cpu = UNBOUND;
 	if (!p->one_cpu)
-		bind_to(p, 0, NO_CPU);
+		bind_to(0, NO_CPU);
 }
 
 static void ticker_main(void *arg)
@@ -145,10 +139,8 @@ int pt_affinity_start(struct platform *p)
 	int r;
 
 	p->cpu = UNBOUND;
-	CPU_ZERO(&p->all_cpus);
 	/* More CPUs than the set has room for is EINVAL. */
-	p->one_cpu = HOSTCALL(SYS_sched_getaffinity, 0, sizeof(p->all_cpus), &p->all_cpus) < 0 ||
-		     CPU_COUNT(&p->all_cpus) < 2;
+	p->one_cpu = host_cpu_remember() < 0 || host_cpu_count() < 2;
 	r = (int)HOSTCALL(SYS_timerfd_create, CLOCK_MONOTONIC, TFD_CLOEXEC);
 	if (r < 0)
 		return r;
@@ -170,5 +162,5 @@ void pt_affinity_stop(struct platform *p)
 	if (p->timerfd >= 0)
 		HOSTCALL(SYS_close, p->timerfd);
 	if (p->cpu >= 0)
-		bind_to(p, 0, NO_CPU);
+		bind_to(0, NO_CPU);
 }

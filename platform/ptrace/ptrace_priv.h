@@ -138,7 +138,6 @@ struct platform {
 	struct leader leader; /* wake_bits: WAKE_* */
 
 	/* affinity.c */
-	cpu_set_t all_cpus;
 	bool one_cpu;         /* nothing to do */
 	int cpu;              /* to which the leader is bound, -1: none */
 	bool ticking;
